@@ -296,7 +296,7 @@ def test_trust_follows_agreement() -> None:
             Marginal(("a",), np.rint(total * row + rng.normal(0, 50, 10)).astype(np.int64), 0, 50.0) for row in private
         ]
         pairs = zip(noisy, public, strict=True)
-        return learn_trust([[(marginal, expect_shares(c, 5_000.0))] for marginal, c in pairs], total).related
+        return learn_trust([[(marginal, expect_shares(c, 5_000.0))] for marginal, c in pairs], total).relevance
 
     assert trust_in(shares).min() > 0.9
     assert trust_in(shares[:, ::-1]).max() < 0.1
@@ -331,7 +331,7 @@ def test_a_run_is_resumed_with_the_same_public_rows_only(tmp_path: Path) -> None
 
 
 def test_a_forecast_tells_what_public_rows_may_bring() -> None:
-    expected = dpsyn.forecast(schema(), 0.2, rows=ROWS, public=people(2))
+    expected = dpsyn.forecast(schema(), 0.2, rows=ROWS, public=people(2), releases=4)
 
     assert expected.public_rows == ROWS
     assert expected.budgets[0].without_public is not None

@@ -35,7 +35,7 @@ DISPERSIONS = (0.0, 0.05, 0.1, 0.2, 0.35, 0.5, 0.75, 1.0, 1.5)
 UNRELATED = (1.0, 3.0)
 """The relative standard deviations from equal shares that are considered if the public table says nothing."""
 
-PRIOR_UNRELATED = 0.02
+PRIOR_UNRELATED = 0.005
 """The probability that the public table says nothing, where noise is so large that released numbers do not show it."""
 
 USUAL_DISPERSION, PRIOR_TABLES = 0.05, 10
@@ -75,8 +75,9 @@ class Expectation:
 
     def spread(self, total: float, dispersion: float) -> Values:
         """The variance of private counts from the expected ones."""
-        sampling = total * self.shares + total**2 * (self.shares + MIN_COUNT / self.rows) / self.rows
-        spread: Values = sampling + (dispersion * total * self.shares) ** 2
+        varied = self.shares * (1 - self.shares)
+        sampling = total * varied + total**2 * (varied + MIN_COUNT / self.rows) / self.rows
+        spread: Values = sampling + (dispersion * total * varied) ** 2
         return spread
 
 
@@ -132,10 +133,10 @@ class Trust:
     weights: Values
 
     @property
-    def related(self) -> Values:
+    def relevance(self) -> Values:
         """For each table, the probability that the public table says something about it."""
-        related: Values = self.weights[:, : len(DISPERSIONS)].sum(axis=1)
-        return related
+        relevance: Values = self.weights[:, : len(DISPERSIONS)].sum(axis=1)
+        return relevance
 
     @property
     def dispersions(self) -> Values:
@@ -167,35 +168,52 @@ def _log_likelihoods(evidence: Evidence, total: float) -> Values:
     logs = np.zeros(len(DISPERSIONS) + len(UNRELATED))
     precisions = np.array([1 / max(marginal.std**2 * marginal.raw.size, 1e-9) for marginal, _ in evidence])
     for (marginal, expected), weight in zip(evidence, precisions / precisions.sum(), strict=True):
-        equal = np.full(expected.shares.shape, total / expected.shares.size)
-        cases = [(total * expected.shares, expected.spread(total, dispersion)) for dispersion in DISPERSIONS]
-        cases += [(equal, (factor * equal) ** 2) for factor in UNRELATED]
-        for number, (center, spread) in enumerate(cases):
+        for number, (center, spread) in enumerate(_list_cases(expected, total)):
             variance = np.maximum(marginal.std**2 + spread, 1e-9)
             distance = (marginal.counts - center) ** 2 / variance
             logs[number] -= 0.5 * float(weight) * float((np.log(variance) + distance).sum())
     return logs
 
 
+def _list_cases(expected: Expectation, total: float) -> list[tuple[Values, Values]]:
+    """The expected counts in each case, and their variances."""
+    equal = np.full(expected.shares.shape, total / expected.shares.size)
+    cases = [(total * expected.shares, expected.spread(total, dispersion)) for dispersion in DISPERSIONS]
+    return cases + [(equal, (factor * equal) ** 2) for factor in UNRELATED]
+
+
 def shrink_marginals(evidence: Evidence, weights: Values, total: float) -> list[Marginal]:
     """Noisy marginals moved towards what is expected of them, by the probabilities of all cases.
 
-    Several marginals of one attribute share what the public table says, so each gets its part of that precision.
+    Several marginals of one attribute share what the public table says, so each gets its part of that precision: kᵢ is
+    the part of its difference that a marginal keeps, and its variance from the truth is kᵢσᵢ². All of them together
+    keep r, with r/(1 − r) the mean of kᵢ/(1 − kᵢ). Of the variance, noise causes r and the public table 1 − r. Only the
+    former is stated, because that is what is smoothed away later; it leaves the weights of the marginals as they are.
     """
-    shrunk, unrelated = [], float(weights[len(DISPERSIONS) :].sum())
+    values, kept = [], []
+    unrelated = float(weights[len(DISPERSIONS) :].sum())
     for marginal, expected in evidence:
-        center, noise = total * expected.shares, marginal.std**2
-        difference = marginal.counts - center
-        values, kept = unrelated * marginal.counts, unrelated
-        for weight, dispersion in zip(weights, DISPERSIONS, strict=False):
-            spread = expected.spread(total, dispersion)
-            part = len(evidence) * spread / np.maximum(len(evidence) * spread + noise, 1e-9)
+        noise, mean, part_kept = marginal.std**2, np.zeros_like(expected.shares), 0.0
+        for number, (weight, (center, spread)) in enumerate(zip(weights, _list_cases(expected, total), strict=True)):
+            difference, hidden = marginal.counts - center, noise
+            if number >= len(DISPERSIONS):  # the surer it is that the public table says nothing, the less is moved
+                hidden = noise * (1 - unrelated)
+            part = len(evidence) * spread / np.maximum(len(evidence) * spread + hidden, 1e-9)
             part = np.where(np.abs(difference) > CLEAR_SIGMAS * np.sqrt(spread + noise), 1.0, part)
-            values = values + weight * (center + part * difference)
-            kept += float(weight) * float(part.mean())
-        raw = np.rint(values * 2.0**SHRUNK_LATTICE).astype(np.int64)
-        shrunk.append(replace(marginal, raw=raw, lattice=SHRUNK_LATTICE, std=marginal.std * math.sqrt(kept)))
-    return shrunk
+            mean = mean + weight * (center + part * difference)
+            part_kept += float(weight) * float(part.mean())
+        values.append(mean)
+        kept.append(part_kept)
+    odds = float(np.mean([part / max(1 - part, 1e-12) for part in kept]))
+    return [
+        replace(
+            marginal,
+            raw=np.rint(mean * 2.0**SHRUNK_LATTICE).astype(np.int64),
+            lattice=SHRUNK_LATTICE,
+            std=marginal.std * math.sqrt(part * odds / (1 + odds)),
+        )
+        for (marginal, _), mean, part in zip(evidence, values, kept, strict=True)
+    ]
 
 
 # ── a release with a prior ───────────────────────────────────────────────────────────────────────────────────
@@ -221,7 +239,7 @@ def shrink_one_ways(release: Release, total: float | None = None) -> tuple[Relea
     replaced: dict[tuple[int, int], Marginal] = {}
     for evidence, weights in zip(found.values(), trust.weights, strict=True):
         replaced.update(zip(evidence, shrink_marginals(list(evidence.values()), weights, total), strict=True))
-    related, dispersions = trust.related.tolist(), trust.dispersions.tolist()
+    related, dispersions = trust.relevance.tolist(), trust.dispersions.tolist()
     return _replace_marginals(release, replaced), dict(zip(found, zip(related, dispersions, strict=True), strict=True))
 
 

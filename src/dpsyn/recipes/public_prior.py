@@ -36,6 +36,10 @@ number, because scores share a budget, so weak pairs would only dilute it."""
 MAX_PAIR_CELLS, MAX_PRIOR_CELLS, MAX_PRIOR_PAIRS = 100_000, 4_000_000, 1_500
 """The largest public pair, and how many cells and pairs the model takes from a public table; the strongest ones."""
 
+PRIOR_WRONG = 0.02
+"""The probability that dependence in the public table is wrong, before scores tell. They are then expected to be worse
+than those of independence by as much as they would be better if it is right: a test of likelihood ratios."""
+
 CLEARLY_WORSE = 2.0
 """Standard deviations by which a pair, or all pairs of an attribute, must score worse than independence to be left out
 although the public table as a whole is trusted."""
@@ -167,7 +171,8 @@ class Prior:
             length = math.sqrt(2) * std * float(np.sqrt((weights**2).sum()))
             return float((weights * [better[clique] for clique in cliques]).sum()) / max(length, 1e-9)
 
-        if not strengths or significance(list(strengths)) <= 0:
+        power = math.sqrt(math.fsum([strength**2 for strength in strengths.values()])) / (math.sqrt(2) * std)
+        if not strengths or significance(list(strengths)) <= -math.log(1 / PRIOR_WRONG - 1) / max(2 * power, 1e-9):
             return replace(self, pairs=None, tested=True)
         names = {name for clique in strengths for name in clique}
         of_name = {name: [clique for clique in strengths if name in clique] for name in names}
