@@ -128,6 +128,16 @@ def test_nothing_is_asked_where_one_way_marginals_differ() -> None:
     assert not any("−" in purpose for purpose in purposes(release(pa.table(data), codes("a", "b", "c"))))
 
 
+def test_nothing_is_asked_where_noise_would_hide_the_answer() -> None:
+    """Noise adds to the rows of attributes with many values; there are no more rows to agree than in all."""
+    few = pa.table(repeated(2_000, size=500))
+
+    synopsis = release(few, codes("a", "b", "c", size=500), epsilon=0.2)
+
+    assert not any("−" in purpose for purpose in purposes(synopsis))
+    assert anchors_of(synopsis) == {}
+
+
 @pytest.mark.parametrize(
     "schema",
     [

@@ -13,9 +13,12 @@ from numpy.typing import NDArray
 
 import dpsyn
 from dpsyn import LedgerError, SourceError, UserError
+from dpsyn.encoding import Codec, Recoding
 from dpsyn.inference import describe_trust, shrink_interaction, shrink_one_ways
 from dpsyn.inference.public_prior import DISPERSIONS, expect_shares, learn_trust, shrink_marginals
 from dpsyn.marginals import Marginal
+from dpsyn.public import open_public
+from dpsyn.recipes.public_prior import Prior, PublicPair
 from tests.recipes.test_golden_rows import release as release_with_seed
 
 BECAUSE = "the test made them up"
@@ -284,6 +287,56 @@ def test_rounds_share_what_the_public_table_says() -> None:
     several, single = (shrink_marginals(evidence, weights, total) for evidence in (twice, once))
 
     np.testing.assert_allclose(several[0].counts, single[0].counts, atol=1e-4)
+
+
+def test_only_what_noise_causes_is_stated_as_noise() -> None:
+    """Repeated draws of the noise vary by the stated standard deviation, however much or little is kept of them."""
+    counts, total = np.array([300, 200, 500]), 1_000.0
+    expected, weights = expect_shares(counts, 1_000.0), np.eye(len(DISPERSIONS) + 2)[2]
+    rng = np.random.default_rng(3)
+
+    for std in (1.0, 40.0, 2_000.0):
+        draws = [
+            Marginal(("a",), np.rint(counts * 64 + rng.normal(0, std * 64, 3)).astype(np.int64), 6, std)
+            for _ in range(300)
+        ]
+        shrunk = [shrink_marginals([(marginal, expected)], weights, total)[0] for marginal in draws]
+        measured = np.std([each.counts for each in shrunk], axis=0).mean()
+        assert measured == pytest.approx(shrunk[0].std, rel=0.15)  # false alarm: 1 in a million; parts differ by 10 %
+
+
+def test_where_noise_hides_everything_a_release_has_the_shares_of_the_public_rows() -> None:
+    public = people(2)
+    synopsis = release(public, epsilon=0.01)
+
+    for name, size in SIZES.items():
+        shares = np.bincount(public[name].to_numpy(), minlength=size) / ROWS
+        found = synopsis.model.histograms[name]
+        assert np.abs(found / found.sum() - shares).sum() / 2 < 0.03
+
+
+def test_public_pairs_are_kept_on_weak_evidence_and_dropped_on_strong(public_pairs: PublicPairs) -> None:
+    """A test that can hardly tell does not outweigh that public tables are right as a rule."""
+    prior, recoding, pairs = public_pairs
+    (strongest, *_) = pairs
+
+    def is_followed(better: float, std: float) -> bool:
+        scored = {strongest.clique: (strongest.strength + better, strongest.strength)}
+        return prior.trust(recoding, pairs, scored, std, float(ROWS)).pairs is not None
+
+    assert is_followed(better=-0.5 * strongest.strength, std=2 * strongest.strength)
+    assert not is_followed(better=-0.5 * strongest.strength, std=0.2 * strongest.strength)
+
+
+PublicPairs = tuple[Prior, Recoding, list[PublicPair]]
+
+
+@pytest.fixture
+def public_pairs() -> PublicPairs:
+    recoding = Recoding.fine(Codec(schema()))
+    prior = Prior(open_public(people(2), schema(), BECAUSE), schema())
+    margins = {name: np.bincount(people(2)[name].to_numpy(), minlength=size) * 1.0 for name, size in SIZES.items()}
+    return prior, recoding, prior.find_pairs(recoding, list(combinations(SIZES, 2)), margins, float(ROWS))
 
 
 def test_trust_follows_agreement() -> None:

@@ -1,11 +1,11 @@
 """Public rows as a prior: what they say about private tables, trusted as far as released numbers agree with them.
 
 The public table answers the questions that were asked about the private one. A private count is then expected near n·q,
-with q the public share and n the number of private rows, and its variance from that is n·q by sampling of the private
-rows, n²·q/m by that of m public ones, and (φ·n·q)² because the two populations differ. How much they differ is not
-known. So φ is one of a few values, or the public table says nothing; which of these holds for a table follows from its
-noisy counts and from those of similar tables (empirical Bayes), and noisy counts move towards n·q by as much. A count
-that is far from n·q keeps its value.
+with q the public share and n the number of private rows. With v = q·(1 − q), its variance from that is n·v by sampling
+of the private rows, n²·v/m by that of m public ones, and (φ·n·v)² because the two populations differ: on the scale of
+log odds, by φ. How much they differ is not known. So φ is one of a few values, or the public table says nothing;
+which of these holds for a table follows from its noisy counts and from those of similar tables (empirical Bayes), and
+noisy counts move towards n·q by as much. A count that is far from n·q keeps its value.
 
 Pairs that were not measured depend on each other as in the public table, with the one-way marginals of the private one
 (raking, Deming and Stephan 1940). They enter the fit as tables with the variance of such a prediction.
@@ -30,7 +30,7 @@ from dpsyn.suggestions import format_names
 Values = NDArray[np.float64]
 
 DISPERSIONS = (0.0, 0.05, 0.1, 0.2, 0.35, 0.5, 0.75, 1.0, 1.5)
-"""The relative standard deviations of private shares from public ones that are considered."""
+"""The standard deviations of private log odds from public ones that are considered; for rare values, of shares."""
 
 UNRELATED = (1.0, 3.0)
 """The relative standard deviations from equal shares that are considered if the public table says nothing."""
