@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from dpsyn.accounting import Ledger
 from dpsyn.encoding import Codec, Codes, Recoding, contingency_table
-from dpsyn.errors import LedgerError, SourceError, UserError, quote_argument
+from dpsyn.errors import InternalError, LedgerError, SourceError, UserError, quote_argument
 from dpsyn.marginals import Clique
 from dpsyn.release_files import find_synopsis, is_release
 from dpsyn.schema import Schema
@@ -53,7 +53,7 @@ class PublicTable:
     rows: float
     digest: str
     because: str
-    _codes: dict[int, tuple[Schema, Codes]] = field(default_factory=dict, repr=False)
+    _codes: dict[int, tuple[Schema, Codec, Codes]] = field(default_factory=dict, repr=False)
 
     def attributes(self, schema: Schema) -> tuple[str, ...]:
         """The modeled attributes of a schema that the table has."""
@@ -85,21 +85,23 @@ class PublicTable:
             anchors = [coding.anchor for coding in column.difference_codings if coding]
             if not {recoding.origin[source][0] for source in (*column.sources, *anchors)} <= own:
                 return None
-        fine = self._encode(schema)
+        codec, fine = self._encode(schema)
+        if codec.domain != recoding.origin:
+            raise InternalError("public rows are counted in other cells than they were encoded in")
         return contingency_table([column.apply(fine) for column in columns], [column.size for column in columns])
 
-    def _encode(self, schema: Schema) -> Codes:
-        """The fine codes of all rows; those of attributes that the table lacks mean nothing."""
+    def _encode(self, schema: Schema) -> tuple[Codec, Codes]:
+        """The fine codes of all rows, with their codec; those of attributes that the table lacks mean nothing."""
         known = self._codes.get(id(schema))
         if known is None:
             codec, table = Codec(schema), self.table
             for name in codec.columns:
                 if name not in table.column_names:
                     table = table.append_column(name, pa.nulls(table.num_rows, pa.string()))
-            known = (schema, codec.encode(table))
+            known = (schema, codec, codec.encode(table))
             self._codes.clear()  # cells may have been divided; the earlier ones are not needed again
             self._codes[id(schema)] = known
-        return known[1]
+        return known[1:]
 
 
 def open_public(data: Any, schema: Schema, because: str | None, ledger: Ledger | None = None) -> PublicTable:

@@ -42,6 +42,7 @@ from dpsyn.inference import (
 from dpsyn.inference.histogram_hierarchy import Histogram
 from dpsyn.marginals import Marginal
 from dpsyn.private import PrivateTable
+from dpsyn.public import PublicTable
 from dpsyn.recipes.public_prior import Prior
 from dpsyn.schema import AnyAttribute, Schema, Total
 
@@ -78,7 +79,7 @@ def find_anchors(
     rho: Fraction,
     *,
     kept: Collection[str] = (),
-    prior: Prior | None = None,
+    public: PublicTable | None = None,
 ) -> tuple[PrivateTable, tuple[MeasurementRound, ...], Fraction]:
     """The table with differences in place of attributes that agree with another one; returns what was spent, too.
 
@@ -87,12 +88,12 @@ def find_anchors(
         rounds: what was measured, all one-way marginals included.
         rho: the ρ of the whole release.
         kept: attributes that are measured by their own values in any case.
-        prior: a public table.
+        public: a public table.
 
     Privacy: each pair is asked by a histogram of rows, over groups of differences; which pairs are asked, and with how
     much of ρ, follows from public facts and released numbers. Spends at most ``MAX_QUESTION_SHARE`` of ``rho``.
     """
-    seen = prior.shrink(rounds) if prior else rounds
+    seen = Prior(public, table.schema).shrink(rounds) if public is not None else rounds
     total = table.public_row_count() or count_rows(Release(seen))
     pairs = _find_pairs(table, seen)
     pairs, question_rho = _limit_noise(table, pairs, total, rho * exact_fraction(MAX_QUESTION_SHARE))

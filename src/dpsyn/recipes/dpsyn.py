@@ -147,7 +147,6 @@ class DPSyn(Recipe):
         initial_share = max(self.initial_share, BIN_SHARE) if finer else self.initial_share
         first, rest = split_rho(table.budget.rho, initial_share)
         table, rounds = start_one_way(table, first)
-        prior = Prior(public, table.schema) if public is not None else None
         share = _one_way_share(table, rounds)
         needs_pairs = self.target is not None or bool(self.analyses)
         only_one_way = not needs_pairs and share > ONLY_ONE_WAY
@@ -163,7 +162,7 @@ class DPSyn(Recipe):
         if previous is not None:
             table = table.recode(keep_anchors(table.recoding, previous.model.recoding))
         elif not finer:
-            table, rounds, spent = find_anchors(table, rounds, table.budget.rho, kept=kept, prior=prior)
+            table, rounds, spent = find_anchors(table, rounds, table.budget.rho, kept=kept, public=public)
             rest -= spent
         more = 1.0 if only_one_way else max(0.0, share - initial_share) / (1 - initial_share)
         more = max(more, DIFFERENCE_SHARE if table.recoding.difference_codings else 0.0)
@@ -172,13 +171,14 @@ class DPSyn(Recipe):
             table, rounds = refine_one_way(table, rounds, second, divide_cells=previous is None)
         again: tuple[Recoding, ...] = (rounds[-3].recoding, rounds[-1].recoding) if second and finer else ()
         if finer and previous is None and not only_one_way:  # their cells are final now
-            table, rounds, spent = find_anchors(table, rounds, table.budget.rho, kept=kept, prior=prior)
+            table, rounds, spent = find_anchors(table, rounds, table.budget.rho, kept=kept, public=public)
             rest -= spent
             if table.recoding.difference_codings:
                 part, rest = split_rho(rest, DIFFERENCE_SHARE)
                 rounds = measure_differences(table, rounds, part)
                 again = tuple(recoding.without(table.recoding.difference_codings) for recoding in again)
         row_count = table.public_row_count()
+        prior = Prior(public, table.schema) if public is not None else None
         seen = prior.shrink(rounds) if prior else rounds  # what recodings follow from
         if only_one_way:
             recoding = previous.model.recoding if previous else divide_by_mass(table, rounds, table.recoding)[0]
