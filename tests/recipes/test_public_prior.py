@@ -373,6 +373,25 @@ def public_pairs() -> PublicPairs:
     return prior, recoding, prior.find_pairs(recoding, list(combinations(SIZES, 2)), margins, float(ROWS))
 
 
+def test_public_pairs_of_numbers_are_smoothed() -> None:
+    """A table of 900 cells from 600 rows is mostly sampling; what numbers have in common shows in all of them."""
+    rng = np.random.default_rng(2)
+
+    def table(rows: int) -> pa.Table:
+        first = rng.normal(size=rows)
+        second = 0.8 * first + 0.6 * rng.normal(size=rows)
+        return pa.table({n: np.clip(5 * x + 15, 0, 29).astype(int) for n, x in (("a", first), ("b", second))})
+
+    numbers = dpsyn.Schema.from_yaml(
+        "dpsyn_schema: 1\nexpected_size: 600\nattributes:\n"
+        "  a: {kind: integer, low: 0, high: 29}\n  b: {kind: integer, low: 0, high: 29}\n"
+    )
+    synopsis = release_with_seed(table(600), numbers, 0.3, public=table(600), public_because=BECAUSE)
+
+    rows = synopsis.generate(rows=5_000, seed=1, output_format="arrow").to_pandas()
+    assert rows["a"].corr(rows["b"]) > 0.65  # 0.8 in both tables
+
+
 def test_trust_follows_agreement() -> None:
     rng, total = np.random.default_rng(1), 10_000.0
     shares = rng.dirichlet(np.ones(10), 12)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,7 +69,7 @@ def fit_model(
         progress: called with the current phase and the fraction done.
     """
     codec, given = Codec(schema), releases
-    releases = [_shrink_to_public(release, total) for release in given]
+    releases = [_shrink_to_public(release, codec, total) for release in given]
     combined, further = ({}, []) if tables else _combine_one_ways(releases, recoding, codec)
     estimates = list(tables) or [*combined.values(), *further, *_project_marginals(releases, recoding, combined)]
     missing = set(recoding.names) - {name for estimate in estimates for name in estimate.clique}
@@ -92,7 +92,7 @@ def fit_model(
         possible = [_possible_cells(estimate, factors) for estimate in estimates]
         estimates = smooth_tables(estimates, ordered_attributes(recoding, codec), rows, possible)
     estimates += [Estimate((name,), np.array([rows]), 0.0) for name in constant]  # its one code has all rows
-    estimates += _predict_public_pairs(given, recoding, estimates, rows)
+    estimates += _predict_public_pairs(given, recoding, estimates, rows, ordered_attributes(recoding, codec))
     consistent = make_consistent(
         [_drop_zeroed_codes(apply_structural_zeros(estimate, factors), zeroed_attributes) for estimate in estimates],
         total=rows,
@@ -109,7 +109,7 @@ def fit_model(
     return Model(recoding, final, histograms, rows, distribution, synthesis)
 
 
-def _shrink_to_public(release: Release, total: int | float | None) -> Release:
+def _shrink_to_public(release: Release, codec: Codec, total: int | float | None) -> Release:
     """A release whose marginals are moved towards those of public rows, if it has any, as far as they agree."""
     if release.public is None:
         return release
@@ -120,11 +120,15 @@ def _shrink_to_public(release: Release, total: int | float | None) -> Release:
     def margin(recoding: Recoding, name: str) -> NDArray[np.float64]:
         return norm_sub(estimate_one_way([shrunk], recoding, name).values, rows)
 
-    return shrink_larger(shrunk, rows, margin)
+    return shrink_larger(shrunk, rows, margin, partial(ordered_attributes, codec=codec))
 
 
 def _predict_public_pairs(
-    releases: Sequence[Release], recoding: Recoding, estimates: Sequence[Estimate], rows: float
+    releases: Sequence[Release],
+    recoding: Recoding,
+    estimates: Sequence[Estimate],
+    rows: float,
+    in_order: OrderedAttributes,
 ) -> list[Estimate]:
     """Pairs that were not measured, as the newest release with public rows predicts them from one-way tables."""
     release = next((r for r in reversed(releases) if r.public is not None and r.public.pairs is not None), None)
@@ -132,7 +136,8 @@ def _predict_public_pairs(
         return []
     one_way = average_estimates([estimate for estimate in estimates if len(estimate.clique) == 1])
     margins = {estimate.clique[0]: norm_sub(estimate.values, rows) for estimate in one_way}
-    return predict_pairs(release, recoding, margins, rows, [e for e in estimates if len(e.clique) > 1])
+    measured = [estimate for estimate in estimates if len(estimate.clique) > 1]
+    return predict_pairs(release, recoding, margins, rows, measured, in_order)
 
 
 def _estimate_ordered_cells(

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from dpsyn.encoding import Recoding, project_to_levels
 from dpsyn.inference.measurements import MeasurementRound, Release
-from dpsyn.inference.table_smoothing import rake
+from dpsyn.inference.table_smoothing import OrderedAttributes, count_parameters, rake, smooth_tables
 from dpsyn.marginals import Estimate, Marginal
 from dpsyn.suggestions import format_names
 
@@ -85,6 +85,28 @@ def expect_shares(counts: NDArray[np.int64] | Values, rows: float, margins: Sequ
     """The expected shares of a table with these public counts; raked to one-way ``margins`` if there are any."""
     shares, _ = shrink_interaction(counts.astype(np.float64))
     return Expectation(rake_shares(shares, margins) if margins else shares, rows)
+
+
+def expect_table(
+    counts: NDArray[np.int64] | Values,
+    rows: float,
+    margins: Mapping[str, Values],
+    total: float,
+    ordered: OrderedAttributes,
+) -> Expectation:
+    """The expected shares of a table of several attributes, raked to one-way tables; those are in the order of its axes.
+
+    A table of numbers or dates is smoothed, with the sampling of public rows as its noise (``table_smoothing``), so
+    that it stands for more rows. Of others, the interaction is shrunk.
+    """
+    own = list(margins.values())
+    if count_parameters(counts.shape, [name in ordered.names for name in margins]) is None:
+        return expect_shares(counts, rows, own)
+    one_way = [Estimate((name,), values, 0.0) for name, values in margins.items()]
+    raked = total * rake_shares(counts.astype(np.float64) + 1 / counts.size, own)
+    noisy = Estimate(tuple(margins), raked, total**2 / rows / counts.size)
+    *_, smooth = smooth_tables([*one_way, noisy], ordered, total, [None] * (len(one_way) + 1))
+    return Expectation(smooth.values / max(float(smooth.values.sum()), 1e-9), rows * noisy.variance / smooth.variance)
 
 
 def shrink_interaction(counts: Values) -> tuple[Values, float]:
@@ -263,7 +285,12 @@ def count_rows(release: Release) -> float:
 
 
 def predict_pairs(
-    release: Release, recoding: Recoding, margins: Mapping[str, Values], total: float, measured: Sequence[Estimate]
+    release: Release,
+    recoding: Recoding,
+    margins: Mapping[str, Values],
+    total: float,
+    measured: Sequence[Estimate],
+    ordered: OrderedAttributes,
 ) -> list[Estimate]:
     """The public pairs of a release under a recoding, raked to one-way tables, as far as they were not measured."""
     if release.public is None or release.public.pairs is None:
@@ -274,14 +301,19 @@ def predict_pairs(
         projected = project_to_levels(marginal, release.public.pairs.recoding, recoding)
         if projected is None or projected.levels or any({*projected.clique} <= clique for clique in finer):
             continue
-        expected = expect_shares(projected.values, release.public.rows, [margins[name] for name in projected.clique])
-        scale = total / release.public.rows
-        variance = total / projected.values.size + projected.variance * scale**2
-        result.append(Estimate(projected.clique, total * expected.shares, variance))
+        own, rows = {name: margins[name] for name in projected.clique}, release.public.rows
+        expected = expect_table(projected.values, rows, own, total, ordered)
+        variance = total / projected.values.size + projected.variance * (total / rows) ** 2
+        result.append(Estimate(projected.clique, total * expected.shares, variance * rows / expected.rows))
     return result
 
 
-def shrink_larger(release: Release, total: float, margin: Callable[[Recoding, str], Values]) -> Release:
+def shrink_larger(
+    release: Release,
+    total: float,
+    margin: Callable[[Recoding, str], Values],
+    ordered: Callable[[Recoding], OrderedAttributes],
+) -> Release:
     """A release whose marginals of several attributes are moved towards the public ones, raked to one-way tables.
 
     They stay as they are if the dependence in the public table is not trusted.
@@ -290,6 +322,7 @@ def shrink_larger(release: Release, total: float, margin: Callable[[Recoding, st
         release: the release.
         total: the number of rows.
         margin: the one-way table of an attribute under a recoding.
+        ordered: the attributes of a recoding whose codes are in order.
     """
     public = release.public
     if public is None or public.pairs is None:
@@ -299,8 +332,9 @@ def shrink_larger(release: Release, total: float, margin: Callable[[Recoding, st
         for position, marginal in enumerate(each.marginals):
             counts = public.counts[number][position]
             if len(marginal.clique) > 1 and counts is not None:
-                margins = [margin(each.recoding, name) for name in marginal.clique]
-                tables.append([(marginal, expect_shares(counts, public.rows, margins))])
+                margins = {name: margin(each.recoding, name) for name in marginal.clique}
+                expected = expect_table(counts, public.rows, margins, total, ordered(each.recoding))
+                tables.append([(marginal, expected)])
                 places.append((number, position))
     trust = learn_trust(tables, total)
     shrunk = [shrink_marginals(table, w, total)[0] for table, w in zip(tables, trust.weights, strict=True)]
