@@ -288,11 +288,11 @@ def measure_table(
     ``groups`` replace those of the schema. ``then`` are the steps that the command takes afterwards, for the
     display of progress.
     """
-    from dpsyn.marginals.comparison import choose_groups
+    from dpsyn.report.groups import check_declared_groups
 
     public = dpsyn.Schema.load(schema).with_groups(groups)
     public.require_public(str(schema))
-    choose_groups(None, public)  # refused before anything is spent
+    check_declared_groups(public)
     chosen = choose_recipe(recipe, settings, weights, plan, public)
     progress.expect(list_steps(chosen, then))
     report: Progress = progress

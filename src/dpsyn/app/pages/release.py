@@ -46,6 +46,8 @@ FILE_WORDS = {
     "deployment-card.json": "the facts of the release, for registries",
     "croissant.json": "what the columns are, for search engines of data",
     "verify_release.py": "a program that verifies the folder without DPSyn",
+    "choice.txt": "what was chosen among candidates, and what all of them cost, for people",
+    "choice.json": "the same for programs",
     "report.html": "how close the rows are to what was released",
 }
 
