@@ -146,10 +146,9 @@ def count_coverage(rows: int, epsilon: float, runs: int) -> None:
                 hits[kind, figure.label].append(figure.low <= distances[figure.label] <= figure.high)
         for result, truth in zip(evaluation.criteria, errors, strict=True):
             low, high = result.error.low, result.error.high
-            if low is None or high is None:
-                hidden[result.criterion] += 1
-            else:
-                hits["criteria", result.criterion].append(low <= truth <= high)
+            kind = "coefficients" if "coefficient" in result.criterion else "criteria"
+            hidden[result.criterion] += low is None
+            hits[kind, result.criterion].append(low is None or high is None or low <= truth <= high)
     print(f"{rows:,} rows, ε = {epsilon:g}, {runs:,} releases")
     for kind in dict.fromkeys(kind for kind, _ in hits):
         own = {label: each for (other, label), each in hits.items() if other == kind}
@@ -157,11 +156,9 @@ def count_coverage(rows: int, epsilon: float, runs: int) -> None:
         usual = {label: float(np.mean(each)) for label, each in own.items() if len(each) >= runs / 2}
         ends = f"{min(usual.values()):.3f} … {max(usual.values()):.3f}" if usual else "–"
         print(f"  {kind:<14} {len(own):>3} figures: {every.mean():.4f} of {every.size:,} intervals; each {ends}")
-        if kind in ("small groups", "criteria"):
-            for label, share in usual.items():
-                print(f"    {share:.3f} {label}")
     for label, number in hidden.items():
-        print(f"  no interval in {number:,} releases: {label}")
+        if number:
+            print(f"  {number:,} releases have no interval, so that every value is possible: {label}")
 
 
 CANDIDATES: dict[str, dpsyn.Recipe | str] = {
