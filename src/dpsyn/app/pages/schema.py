@@ -162,11 +162,15 @@ def save_text(request: Request, site: Site, form: FormData) -> Response:
             raise UserError(
                 "the schema was changed meanwhile, perhaps in another window; copy your text, load the page again"
             )
-        table.replace_schema(text)
+        given = dpsyn.SchemaDraft(text)
+        given.entries()
+        kept = given.withdraw_approvals(table.read_draft())
+        table.replace_schema(kept.to_yaml())
     except UserError as error:
         failed = {"title": "", "problem": describe_error(error), "form": {"yaml": text}}
         return _render(request, site, table, 400, failed=failed, text=text, opened="yaml")
-    return redirect(f"/tables/{table.id}/schema?done=saved&open=yaml#yaml")
+    done = "saved" if kept.to_yaml() == text else "withdrawn"
+    return redirect(f"/tables/{table.id}/schema?done={done}&open=yaml#yaml")
 
 
 def undo(request: Request, site: Site, form: FormData) -> Response:
