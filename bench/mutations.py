@@ -2434,6 +2434,20 @@ _WORKBENCH = (
         "app/test_pages",
     ),
     _break(
+        "an approval in the text of a schema outlives its entry",
+        "schema/approval.py",
+        "withdraw_approvals",
+        Replace("[A for A, B in C if D]", "[]"),
+        "app/test_pages",
+    ),
+    _break(
+        "earlier releases of another file do not count",
+        _APP_BUDGET,
+        "_find_earlier",
+        Replace("[R for R in A if B] if C else []", "[]"),
+        "app/test_pages",
+    ),
+    _break(
         "two windows release a table at once without a confirmation",
         _APP_BUDGET,
         "start_release",

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsyn.errors import SchemaError
+from dpsyn.errors import SchemaError, quote_argument
 from dpsyn.schema.attributes import MISSING, Attribute, Identifier, Open, Value
 from dpsyn.schema.clock import Time
 from dpsyn.schema.constraint_model import ConstraintModel, TotalConstraint, compile_constraints
@@ -133,6 +133,9 @@ def _check_groups(schema: Schema) -> None:
 
     How many values they have is checked where groups are listed: bins may change during a release, which must not fail.
     """
+    names = schema.groups
+    if not isinstance(names, tuple) or not all(isinstance(name, str) for name in names):
+        raise SchemaError(f"groups is {quote_argument(names)}; give a list, such as [sex, region]", ("groups",))
     compared = {attribute.name: attribute for attribute in schema.modeled_attributes}
     for index, name in enumerate(schema.groups):
         path = ("groups", index)

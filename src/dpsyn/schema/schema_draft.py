@@ -23,7 +23,7 @@ from dpsyn.suggestions import format_names, suggest_names
 
 _T = TypeVar("_T")
 
-_TABLE_FIELDS = ("dataset", "expected_size", "neighbors", "privacy_unit")
+_TABLE_FIELDS = ("dataset", "expected_size", "neighbors", "privacy_unit", "groups")
 """The fields of the whole table that ``describe_table`` sets."""
 
 
@@ -207,7 +207,7 @@ class SchemaDraft:
         return draft
 
     def describe_table(self, **fields: Any) -> SchemaDraft:
-        """The draft with the dataset's name, its expected size, the neighboring relation, or the privacy unit.
+        """The draft with the dataset's name, its expected size, the neighboring relation, the privacy unit, or groups.
 
         For example ``describe_table(dataset="survey 2024", expected_size=40_000)``.
         """
@@ -242,6 +242,10 @@ class SchemaDraft:
 
         For a text that somebody has edited as a whole: an approval must not outlive the entry that it was given for.
         """
+        if not isinstance(earlier, SchemaDraft):
+            raise SchemaError(
+                f"the earlier draft is {quote_argument(earlier)}; give a draft, as SchemaDraft.load reads it"
+            )
         return self._replace(approval.withdraw_approvals(earlier._text, self._text))
 
     # ── the text ─────────────────────────────────────────────────────────────────────────────────────────────

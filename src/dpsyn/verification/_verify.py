@@ -200,6 +200,10 @@ def _check(what: str, make: Callable[[], str]) -> VerificationCheck:
         return VerificationCheck(what, False, reason)
 
 
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'s' * (number != 1)}"
+
+
 def _require(holds: bool, found: str, expected: object) -> None:
     if not holds:
         raise _RefusedError(found, expected)
@@ -234,7 +238,7 @@ def _check_statement(path: Path, stated: Mapping[str, Any]) -> str:
     for part in sorted({*found, *stated} - {"files"}):
         _require(stated.get(part) == found.get(part), f"another {part} was signed", "that of this release")
     number = len(found["certificates_sha256"])
-    return f"{len(files)} files, the manifest, {number} certificates and ledger entries are what was signed"
+    return f"{len(files)} files, the manifest, {_count(number, 'certificate')} and ledger entries are what was signed"
 
 
 # ── cost and numbers ─────────────────────────────────────────────────────────────────────────────────────────
@@ -244,7 +248,7 @@ def _read_certificates(synopsis: Path, certificates: list[dict[str, Any] | None]
     manifest = read_manifest_bytes(synopsis)
     certificates += find_certificates(manifest, synopsis)
     _require(bool(certificates), "no release", "at least one")
-    return f"{len(certificates)} releases, SHA-256 {hashlib.sha256(manifest).hexdigest()}"
+    return f"{_count(len(certificates), 'release')}, SHA-256 {hashlib.sha256(manifest).hexdigest()}"
 
 
 def _check_cost(data: dict[str, Any] | None) -> str:
@@ -278,7 +282,7 @@ def _check_ledger(ledger: Ledger, certificates: Sequence[dict[str, Any] | None])
     result = ledger.verify([checkpoint])
     faults = [*result.faults, *result.not_compared]
     _require(not faults, "; ".join(faults[:3]), "the runs as they are certified")
-    return f"{result.entries} entries are intact, and record {len(heads)} releases as certified"
+    return f"{result.entries} entries are intact, and record {_count(len(heads), 'release')} as certified"
 
 
 # ── the other files of a folder ──────────────────────────────────────────────────────────────────────────────

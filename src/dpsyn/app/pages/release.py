@@ -78,7 +78,9 @@ def _describe_run(release: Release) -> dict[str, Any]:
 def _describe_spent(account: dpsyn.RunAccount | None, state: str) -> str:
     """What a run has spent so far, in words."""
     if account is None:
-        return "Nothing is reserved or spent yet." if state != "given up" else ""
+        return {"given up": "", "failed": "Nothing was reserved or spent."}.get(
+            state, "Nothing is reserved or spent yet."
+        )
     share = format_percent(spent_share(account))
     measured = format_count(len(account.measurements), "noisy measurement")
     if account.closed:
