@@ -307,9 +307,9 @@ def test_the_interval_of_a_ratio_contains_exactly_what_the_noise_allows() -> Non
 
 def test_intervals_of_ratios_and_coefficients_have_their_level() -> None:
     rng, runs = np.random.default_rng(5), 4_000
-    for size, std in ((100, 20), (60, 40)):
-        noisy_pairs = rng.normal((0.4 * size, size), (5, std), (runs, 2))
-        ends = np.array([ratio_interval((x, x), 5, n, std, (0, 1)) for x, n in noisy_pairs])
+    for size, spread in ((100.0, 20.0), (60.0, 40.0)):
+        noisy_pairs = rng.normal((0.4 * size, size), (5, spread), (runs, 2))
+        ends = np.array([ratio_interval((x, x), 5, n, spread, (0, 1)) for x, n in noisy_pairs])
         assert np.mean((ends[:, 0] <= 0.4) & (ends[:, 1] >= 0.4)) == pytest.approx(0.95, abs=0.012)
     gram, cross, std = np.array([[900.0, 100, 50], [100, 400, 120], [50, 120, 300]]), np.array([300.0, 200, 30]), 4.0
     truth, hits = np.linalg.solve(gram, cross), []

@@ -319,7 +319,7 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     def with_groups(self, names: Sequence[str] | None) -> Schema:
         """The schema with other groups that evaluations and reports show; the schema itself if none are given."""
-        return self if names is None else msgspec.structs.replace(self, groups=names)  # type: ignore[arg-type]
+        return self if names is None else msgspec.structs.replace(self, groups=names)
 
     def require_public(self, file: str = "schema.yaml") -> None:
         """Refuse a release if any entry was taken from the data; the error shows how to approve it in ``file``.

@@ -716,7 +716,7 @@ def check_choice(release: Release, entries: Any) -> str:
     answer = sha256(b"[1]\n" + struct.pack("<q", list(named).index(chosen)))
     require(record["answer_hash"] == answer, f"the choice was not {chosen!r}", "the answer that was charged")
     budgets = [each["guarantee"] for each in certificates]
-    epsilon, delta = (sum(exact(budget[name]) for budget in budgets) for name in ("epsilon", "delta"))
+    epsilon, delta = (sum((exact(budget[n]) for budget in budgets), Fraction(0)) for n in ("epsilon", "delta"))
     worst = sum(map(worst_case, budgets), Cost())
     most, stated = float(epsilon), data["epsilon"]
     keeps = math.isclose(stated, most) or keeps_guarantee(worst, Fraction(stated * (1 + 1e-6)), delta)
