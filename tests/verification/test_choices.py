@@ -155,6 +155,10 @@ def list_a_run_twice(data: Any) -> None:
     bind_again(data)
 
 
+def put_another_run_in_the_place_of_a_loser(data: Any) -> None:
+    data["candidates"]["columns"]["run"] = "0" * len(data["candidates"]["columns"]["run"])
+
+
 def put_a_candidate_of_another_dataset(data: Any) -> None:
     data["candidates"]["columns"]["dataset"] = "other"
 
@@ -200,7 +204,8 @@ def remove_the_choice(data: Any) -> None:
 RECORDS = [
     state_less_epsilon, state_the_epsilon_of_the_chosen_one, state_more_than_all_budgets, state_half_of_delta,
     choose_the_other_one, exchange_names, exchange_names_everywhere, leave_a_loser_out_of_the_list,
-    leave_a_loser_out_and_bind_the_rest, list_a_run_twice, put_a_candidate_of_another_dataset,
+    leave_a_loser_out_and_bind_the_rest, list_a_run_twice, put_another_run_in_the_place_of_a_loser,
+    put_a_candidate_of_another_dataset,
     lower_the_cost_of_a_candidate, lower_the_budget_of_a_candidate, charge_the_choice_for_less,
     lower_the_sensitivity_of_the_choice, change_the_answer, ask_something_else, bind_other_rows, add_an_entry,
     remove_the_choice,
