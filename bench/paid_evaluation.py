@@ -18,7 +18,7 @@ among its candidates, and the probability that a choice is not within ``--allowe
 from __future__ import annotations
 
 import argparse
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from itertools import combinations
 from pathlib import Path
@@ -134,6 +134,7 @@ def count_coverage(rows: int, epsilon: float, runs: int) -> None:
         for each in real[name].value_counts().to_pylist()
     }
     hits: dict[tuple[str, str], list[bool]] = defaultdict(list)
+    hidden: Counter[str] = Counter()
     for evaluation in release_often(real, synthetic, schema, epsilon, runs):
         for kind, figures in (("overall", evaluation.overall), ("attributes", evaluation.attributes)):
             for figure in figures:
@@ -145,7 +146,9 @@ def count_coverage(rows: int, epsilon: float, runs: int) -> None:
                 hits[kind, figure.label].append(figure.low <= distances[figure.label] <= figure.high)
         for result, truth in zip(evaluation.criteria, errors, strict=True):
             low, high = result.error.low, result.error.high
-            hits["criteria", result.criterion].append(low is None or high is None or low <= truth <= high)
+            kind = "coefficients" if "coefficient" in result.criterion else "criteria"
+            hidden[result.criterion] += low is None
+            hits[kind, result.criterion].append(low is None or high is None or low <= truth <= high)
     print(f"{rows:,} rows, ε = {epsilon:g}, {runs:,} releases")
     for kind in dict.fromkeys(kind for kind, _ in hits):
         own = {label: each for (other, label), each in hits.items() if other == kind}
@@ -153,6 +156,9 @@ def count_coverage(rows: int, epsilon: float, runs: int) -> None:
         usual = {label: float(np.mean(each)) for label, each in own.items() if len(each) >= runs / 2}
         ends = f"{min(usual.values()):.3f} … {max(usual.values()):.3f}" if usual else "–"
         print(f"  {kind:<14} {len(own):>3} figures: {every.mean():.4f} of {every.size:,} intervals; each {ends}")
+    for label, number in hidden.items():
+        if number:
+            print(f"  {number:,} releases have no interval, so that every value is possible: {label}")
 
 
 CANDIDATES: dict[str, dpsyn.Recipe | str] = {

@@ -389,7 +389,9 @@ def schemas(draw: st.DrawFn, max_attributes: int = 5) -> Schema:
         derive=derive,
         measure_together=draw(_recodes_among(measured, found)),
     )
-    return with_rules(plain, draw(st.lists(rules(found), max_size=3)))
+    ruled = with_rules(plain, draw(st.lists(rules(found), max_size=3)))
+    listed = [attribute.name for attribute in ruled.modeled_attributes if attribute.coded]
+    return ruled.with_groups(draw(st.lists(st.sampled_from(listed), unique=True)) if listed else ())
 
 
 def with_rules(schema: Schema, wanted: Sequence[AnyRule]) -> Schema:

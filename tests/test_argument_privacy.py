@@ -186,6 +186,7 @@ def valid(folder: Path, objects: dict[str, Any]) -> dict[str, Any]:
         "candidates": {"a": "independent", "b": "independent"},
         "cap": objects["Cap"],
         "change": lambda draft: draft,
+        "earlier": objects["SchemaDraft"],
         "min_rows": 3,
         "condition": "x",
         "counts": {},

@@ -20,6 +20,7 @@ README_NAME = "README.txt"
 SIGNATURES_NAME = "signatures.json"
 CARD_NAME = "deployment-card.json"
 CROISSANT_NAME = "croissant.json"
+CHOICE_JSON_NAME, CHOICE_TEXT_NAME = "choice.json", "choice.txt"
 VERIFIER_NAME = "verify_release.py"
 PARTS_FOLDER = "synthetic"
 """The folder of a table of many files, in the release folder."""
@@ -27,8 +28,8 @@ PARTS_FOLDER = "synthetic"
 RESERVED_NAMES = (SYNOPSIS_NAME, CERTIFICATE_JSON_NAME, CERTIFICATE_TEXT_NAME, DATAPACKAGE_NAME, README_NAME)
 """What every release folder holds besides its table."""
 
-OPTIONAL_NAMES = (SIGNATURES_NAME, CARD_NAME, CROISSANT_NAME, VERIFIER_NAME)
-"""What a release folder holds if it was asked for."""
+OPTIONAL_NAMES = (SIGNATURES_NAME, CARD_NAME, CROISSANT_NAME, VERIFIER_NAME, CHOICE_JSON_NAME, CHOICE_TEXT_NAME)
+"""What a release folder holds if it was asked for, or if it was chosen among candidates."""
 
 
 def is_release(path: str | Path) -> bool:

@@ -321,7 +321,7 @@ def test_the_text_states_what_a_data_owner_must_know() -> None:
     text = f"{text} {' '.join(text.split())}"  # sentences are wrapped
 
     for words in (
-        "ε = 1, δ = 1e-09",
+        "ε = 1, δ = 1e-9",
         "Privacy unit: all rows with the same person (at most 3 rows per person are used).",
         "Neighboring tables differ by replacing the rows of one person.",
         "at most 2.72 times as likely",

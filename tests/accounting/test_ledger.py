@@ -204,9 +204,9 @@ def test_a_refusal_states_what_was_requested_and_an_epsilon_that_is_granted(ledg
         Run.open(Budget.for_guarantee("2.5", 1e-9), ROWS, dataset="clinic", ledger=ledger)
 
     message = str(refused.value)
-    assert message.startswith("this release asks for ε = 2.5 at δ = 1e-09, more than is left of the cap of 'clinic'")
-    assert "which is ε = 3 at δ = 1e-08 for all releases together" in message
-    left = re.search(r"may use up to ε = (\S+) at δ = 1e-08, or (\S+) at the δ of this one", message)
+    assert message.startswith("this release asks for ε = 2.5 at δ = 1e-9, more than is left of the cap of 'clinic'")
+    assert "which is ε = 3 at δ = 1e-8 for all releases together" in message
+    left = re.search(r"may use up to ε = (\S+) at δ = 1e-8, or (\S+) at the δ of this one", message)
     assert left is not None
     assert 2 < float(left[1]) < float(left[2]) < 2.5  # at a smaller δ the same noise has a larger ε
     with pytest.raises(LedgerError, match="cap of"):

@@ -18,7 +18,7 @@ from starlette.datastructures import FormData
 
 import dpsyn
 from dpsyn import release_files
-from dpsyn.app import jobs
+from dpsyn.app import jobs, workspace
 from dpsyn.app.answers import export_page
 from dpsyn.app.layout import Site
 from dpsyn.app.pages import budget
@@ -599,3 +599,212 @@ def test_a_ledger_that_was_changed_is_reported(visitor: Visitor, approved: str) 
 
     answer = visitor.get("/ledger?verify=yes")
     assert "NOT intact" in answer.text or answer.status_code == 400
+
+
+# ── approvals ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def save_text(visitor: Visitor, page: str, text: str) -> Any:
+    digest = visitor.site.work.table(page.removeprefix("/tables/")).schema_digest
+    return visitor.submit(f"{page}/yaml", {"yaml": text, "digest": digest})
+
+
+def test_an_approval_does_not_outlive_its_entry_in_the_text(visitor: Visitor, approved: str) -> None:
+    text = schema_text(visitor, approved)
+    age = dpsyn.SchemaDraft(text).document["attributes"]["age"]
+    changed = save_text(visitor, approved, text.replace(f"high: {age['high']}", "high: 97", 1))
+    entries = dpsyn.SchemaDraft(schema_text(visitor, approved)).document["attributes"]
+
+    assert "done=withdrawn" in changed.headers["location"]
+    assert (entries["age"]["high"], entries["age"]["provenance"]) == (97, "data")
+    assert "because" not in entries["age"]
+    assert entries["member"]["provenance"] == "approved"  # nothing else was changed
+    assert "1 of 3 entries need you" in visitor.page_text(f"{approved}/schema")
+    assert (
+        visitor.submit(f"{approved}/release", {"token": find_token(visitor, approved), "epsilon": "1"}).status_code
+        == 400
+    )
+
+
+def test_an_approval_that_is_typed_counts_no_more_than_one_of_another_column(visitor: Visitor, approved: str) -> None:
+    visitor.submit(f"{approved}/edit", {"title": "age", "number": "0", "kind": "integer", "field.high": "99"})
+    text = schema_text(visitor, approved)
+    typed = text.replace("provenance: data", "provenance: approved\n    because: trust me", 1)
+    assert typed != text
+    save_text(visitor, approved, typed)
+    assert "age" in dpsyn.SchemaDraft(schema_text(visitor, approved)).unapproved
+    visitor.submit(f"{approved}/undo")
+
+    renamed = schema_text(visitor, approved).replace("  member:", "  smoker:", 1)
+    save_text(visitor, approved, renamed)
+    assert "smoker" in dpsyn.SchemaDraft(schema_text(visitor, approved)).unapproved
+
+
+def test_a_text_with_the_same_entries_keeps_their_approvals(visitor: Visitor, approved: str) -> None:
+    text = schema_text(visitor, approved) + "# a comment\n"
+    saved = save_text(visitor, approved, text.replace("because: code book", "because: code book 2024"))
+
+    assert "done=saved" in saved.headers["location"]
+    assert dpsyn.SchemaDraft(schema_text(visitor, approved)).unapproved == ()
+
+
+def test_columns_that_share_an_entry_stay_one_after_approval(visitor: Visitor, tmp_path: Path) -> None:
+    columns = {f"q{number}": [number % 2 == row % 2 for row in range(60)] for number in range(12)}
+    dpsyn.write_table(pa.table({"age": list(range(60)), **columns}), tmp_path / "t.csv", synthetic=False)
+    page = visitor.upload("t.csv", (tmp_path / "t.csv").read_bytes())
+    text = "dpsyn_schema: 1\nattributes:\n  age: {kind: integer, low: 0, high: 99}\n  q0: &answer\n    kind: boolean\n"
+    text += "    provenance: data\n" + "".join(f"  q{number}: *answer\n" for number in range(1, 12))
+    visitor.submit(f"{page}/take", {"yaml": text})
+    before = [view.entry.names for view in view_entries(dpsyn.SchemaDraft(schema_text(visitor, page)))]
+    visitor.submit(f"{page}/approve", {"title": "q0", "number": "1", "because": "form"})
+
+    after = view_entries(dpsyn.SchemaDraft(schema_text(visitor, page)))
+    assert [view.entry.names for view in after] == before == [("age",), tuple(columns)]
+    assert [view.provenance for view in after] == ["public", "approved"]
+    visitor.submit(f"{page}/edit", {"title": "q0", "number": "1", "kind": "boolean", "field.missing": "yes"})
+    entries = dpsyn.SchemaDraft(schema_text(visitor, page)).document["attributes"]
+    assert {entries[name]["provenance"] for name in columns} == {"data"}
+
+
+# ── releases that begin, and those that fail ─────────────────────────────────────────────────────────────────
+
+
+def test_a_release_whose_server_was_killed_before_its_command_began_can_go_on(
+    visitor: Visitor, approved: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def die(*_: object) -> None:
+        raise RuntimeError("killed")
+
+    token = find_token(visitor, approved)
+    with monkeypatch.context() as patch:
+        patch.setattr(jobs.Job, "start", die)
+        form = {"token": token, "epsilon": "1", "recipe": "independent"}
+        assert visitor.submit(f"{approved}/release", form).status_code == 500
+    (release,) = visitor.site.work.releases()
+    place = f"/releases/{release.id}"
+
+    assert release.state == "interrupted"
+    assert "Continue the release" in visitor.page_text(place)
+    visitor.submit(f"{place}/resume")
+    assert "May be published." in visitor.page_text(place)
+
+
+def test_a_release_that_could_not_be_written_leaves_nothing_that_looks_like_one(
+    visitor: Visitor, approved: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def die(*_: object, **__: object) -> None:
+        raise RuntimeError("killed")
+
+    form = {"token": find_token(visitor, approved), "epsilon": "1", "recipe": "independent"}
+    with monkeypatch.context() as patch:
+        patch.setattr(workspace.Release, "save", die)
+        assert visitor.submit(f"{approved}/release", form).status_code == 500
+    assert visitor.site.work.releases() == []
+
+    answer = visitor.submit(f"{approved}/release", form)  # the same form, sent again
+    assert answer.status_code == 303
+    assert "done=once" not in answer.headers["location"]
+    assert visitor.site.work.releases()[0].state == "done"
+
+
+def test_another_table_of_the_same_people_needs_the_confirmation_and_a_failed_release_none(
+    visitor: Visitor, approved: str, tmp_path: Path
+) -> None:
+    start_release(visitor, approved, epsilon="30")  # refused: nothing was spent
+    assert "Spend again" not in visitor.page_text(f"{approved}/budget")
+    place = start_release(visitor, approved)
+    other = make_approved_table(visitor, tmp_path)  # the same file and dataset, added once more
+
+    assert f'<a href="{place}">' in visitor.get(f"{other}/budget").text
+    assert "Spend again" in visitor.page_text(f"{other}/budget")
+    form = {"token": find_token(visitor, other), "epsilon": "1", "recipe": "independent"}
+    assert visitor.submit(f"{other}/release", form).status_code == 400
+    assert visitor.submit(f"{other}/release", {**form, "again": "on"}).status_code == 303
+
+
+@pytest.mark.parametrize(
+    ("form", "words"),
+    [
+        ({"epsilon": "30"}, "or allow it on purpose: “An ε above 20”"),
+        ({"weights": "age=much", "recipe": ""}, "“Columns that matter more” 'age=much' has no number"),
+        ({"settings": "nonsense"}, "“Options of the recipe” 'nonsense' sets nothing"),
+        ({"epsilon": "one"}, "Invalid value for ε"),
+        ({"rows": "many"}, "Invalid value for “Rows”"),
+    ],
+)
+def test_an_error_names_the_fields_of_the_page(
+    visitor: Visitor, approved: str, form: dict[str, str], words: str
+) -> None:
+    place = start_release(visitor, approved, **form)
+    shown = visitor.page_text(place).partition("The same on the command line")[0]
+
+    assert words in shown
+    assert "--" not in shown
+    assert "Python" not in shown
+
+
+def test_a_refusal_by_the_ledger_leads_to_the_ledger(visitor: Visitor, approved: str) -> None:
+    visitor.submit("/ledger/cap", {"dataset": "people", "epsilon": "0.5", "delta": "1e-9"})
+    shown = visitor.page_text(start_release(visitor, approved, epsilon="3")).partition("The same on the")[0]
+
+    assert "or raise it in the ledger" in shown
+    assert "dpsyn ledger" not in shown
+    assert "δ = 1e-9" in shown
+    assert 'value="1e-9"' in visitor.get("/ledger").text
+
+
+def test_delta_is_written_in_one_way_and_times_name_their_zone(visitor: Visitor, approved: str) -> None:
+    visitor.submit("/ledger/cap", {"dataset": "people", "epsilon": "4", "delta": "1e-8"})
+    place = start_release(visitor, approved, recipe="")
+
+    for page in (place, "/ledger", f"{approved}/budget"):
+        assert not re.search(r"\de-0\d", visitor.page_text(page)), page
+    assert re.search(r"\d\d:\d\d UTC", visitor.page_text("/ledger"))
+
+
+# ── signatures ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_release_is_signed_and_verified_by_the_key_that_the_reader_has(
+    visitor: Visitor, approved: str, tmp_path: Path
+) -> None:
+    place, key = start_release(visitor, approved), tmp_path / "steward.key"
+    form = {"key": str(key), "passphrase": "correct horse"}
+    assert "There is no key" in unescape(visitor.submit(f"{place}/sign", form).text)
+    made = visitor.submit(f"{place}/sign", {**form, "new": "on", "extras": "on"})
+    public = dpsyn.PublicKey.parse(Path(f"{key}.pub"))
+    output = visitor.site.work.release(place.removeprefix("/releases/")).output
+
+    assert made.headers["location"].endswith("?done=signed#sign")
+    assert dpsyn.verify(output, public).verdict == "verified"
+    assert (output / "verify_release.py").exists()
+    assert public.fingerprint in visitor.page_text(place)
+    assert f'value="{public}"' in visitor.get(place).text
+    assert "correct horse" not in visitor.get(place).text
+    assert "The key has a passphrase; enter it" in visitor.submit(f"{place}/sign", {"key": str(key)}).text
+    wrong = visitor.submit(f"{place}/sign", {**form, "passphrase": "wrong"})
+    assert wrong.status_code == 400
+    assert "its passphrase is another one" in wrong.text
+    assert str(output) in visitor.get(f"/verify?release={output.parent.name}").text
+
+    checked = visitor.submit("/verify", {"path": str(output), "key": str(public), "ledger": "on"}).text
+    assert "Verified: whoever has this key" in checked
+    (output / "synthetic.csv").write_text("age\n1\n", "utf-8")
+    refused = visitor.submit("/verify", {"path": str(output), "key": str(public)}).text
+    assert "Refused: do not rely on this release" in refused
+    assert refused.count(">refused</span>") >= 2
+
+
+@pytest.mark.parametrize(
+    ("form", "words"),
+    [
+        ({"path": ""}, "Give the folder of a release"),
+        ({"path": "/no/such/folder"}, "is neither a release folder nor a synopsis"),
+        ({"path": "/tmp", "key": "dpsyn-ed25519:x"}, "is not a public key"),
+    ],
+)
+def test_a_mistake_in_what_is_verified_is_explained(visitor: Visitor, form: dict[str, str], words: str) -> None:
+    answer = visitor.submit("/verify", form)
+
+    assert answer.status_code == 400
+    assert words in unescape(answer.text)

@@ -338,7 +338,7 @@ def test_two_clicks_at_the_same_moment_make_one_release(visitor: Visitor, tmp_pa
 
     def click() -> None:
         barrier.wait()
-        made.append(visitor.site.work.new_release("people", token, {}))
+        made.append(visitor.site.work.new_release("people", token, {}, {"schema.yaml": "x"}))
 
     threads = [threading.Thread(target=click) for _ in range(8)]
     for thread in threads:

@@ -12,8 +12,7 @@ import pyarrow as pa
 import pytest
 
 import dpsyn
-from dpsyn.accounting import Budget, Cap, Exponential, Ledger
-from dpsyn.assessment._choose import combine_budgets
+from dpsyn.accounting import Budget, Cap, Exponential, Ledger, combine_budgets
 from dpsyn.assessment.candidates import MAX_CANDIDATES, load_candidates
 from dpsyn.cli.main import run
 from dpsyn.errors import DocumentError, LedgerError, UserError

@@ -293,19 +293,24 @@ def test_a_file_that_holds_no_criteria_is_refused(text: str, message: str) -> No
 
 
 def test_the_interval_of_a_ratio_contains_exactly_what_the_noise_allows() -> None:
-    low, high = ratio_interval((30, 30), 4, 100, 10)
+    low, high = ratio_interval((30, 30), 4, 100, 10, (0, 1))
 
     for end in (low, high):
         assert abs(30 - end * 100) == pytest.approx(Z * np.hypot(4, end * 10))
-    assert ratio_interval((30, 30), 4, 10, 10) == (-np.inf, np.inf)
-    assert ratio_interval((30, 30), 4, -100, 10) == (-np.inf, np.inf)
-    assert ratio_interval((30, 31), 0, 100, 0) == (0.30, 0.31)
+    assert ratio_interval((30, 31), 0, 100, 0, (0, 1)) == pytest.approx((0.30, 0.31))
+    assert ratio_interval((0, 0), 4, 0, 10, (0, 1)) == (0, 1)
+    assert ratio_interval((30, 30), 4, -100, 10, (0, 1)) == (0, 1)  # no ratio explains this: nothing is known
+    low, high = ratio_interval((30, 30), 4, 10, 10, (0, 1))  # the denominator may be 0, but small ratios are excluded
+    assert 30 - low * 10 == pytest.approx(Z * np.hypot(4, low * 10))
+    assert high == 1
 
 
 def test_intervals_of_ratios_and_coefficients_have_their_level() -> None:
     rng, runs = np.random.default_rng(5), 4_000
-    ends = np.array([ratio_interval((x, x), 5, n, 20) for x, n in rng.normal((40, 100), (5, 20), (runs, 2))])
-    assert np.mean((ends[:, 0] <= 0.4) & (ends[:, 1] >= 0.4)) == pytest.approx(0.95, abs=0.012)
+    for size, spread in ((100.0, 20.0), (60.0, 40.0)):
+        noisy_pairs = rng.normal((0.4 * size, size), (5, spread), (runs, 2))
+        ends = np.array([ratio_interval((x, x), 5, n, spread, (0, 1)) for x, n in noisy_pairs])
+        assert np.mean((ends[:, 0] <= 0.4) & (ends[:, 1] >= 0.4)) == pytest.approx(0.95, abs=0.012)
     gram, cross, std = np.array([[900.0, 100, 50], [100, 400, 120], [50, 120, 300]]), np.array([300.0, 200, 30]), 4.0
     truth, hits = np.linalg.solve(gram, cross), []
     for _ in range(runs):

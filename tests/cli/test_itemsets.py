@@ -119,7 +119,7 @@ def test_items_are_discovered_privately(capsys: pytest.CaptureFixture[str]) -> N
 
     shown = capsys.readouterr()
     assert code == 0
-    assert "δ = 1e-06" in shown.err
+    assert "δ = 1e-6" in shown.err
     assert SECRET not in shown.out + shown.err
 
 

@@ -103,6 +103,33 @@ def test_a_release_writes_the_report_that_may_be_published(capsys: pytest.Captur
     assert not list(Path().glob("*.journal"))
 
 
+def test_a_release_and_its_report_have_the_groups_that_were_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("schema.yaml").write_text(SCHEMA + "groups: [age]\n", "utf-8")
+    release = [*RELEASE, "--recipe", "direct", "-o", "rows.csv", "--report", "report.html", "--force"]
+
+    assert run(release) == 0
+    declared = Path("report.html").read_text("utf-8")
+    assert run([*release, "--by", "sex", "--synopsis", "asked.dpsyn"]) == 0
+    asked = Path("report.html").read_text("utf-8")
+
+    assert ("age = 0..9" in declared, "sex = F" in declared) == (True, False)
+    assert ("age = 0..9" in asked, "sex = F" in asked) == (False, True)
+    assert Synopsis.load("asked.dpsyn").schema.groups == ("sex",)
+    assert run([*RELEASE, "-o", "other.csv", "--by", "sex"]) == 2
+    assert "--by names the groups of a report; give --report FILE, too" in capsys.readouterr().err
+    assert run([*release, "--by", "gender"]) == 2
+    assert "'gender' is not compared" in capsys.readouterr().err
+
+
+def test_groups_that_are_too_many_are_refused_before_anything_is_spent(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("schema.yaml").write_text(SCHEMA.replace("bins: 10", "bins: 100, missing: true") + "groups: [age]\n", "utf-8")
+
+    assert run([*RELEASE, "-o", "rows.csv", "--report", "report.html"]) == 2
+
+    assert "'age' has 101 values or bins; give an attribute with at most 100 groups" in capsys.readouterr().err
+    assert not Path("rows.csv").exists()
+
+
 def test_a_synopsis_alone_has_its_page(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["inspect", "s.dpsyn", "--html", "synopsis.html"]) == 0
 

@@ -154,3 +154,4 @@ def test_the_schema_with_its_optional_lines_is_valid_and_shows_every_feature() -
     assert schema.privacy_unit
     assert schema.derive
     assert schema.measure_together
+    assert schema.groups

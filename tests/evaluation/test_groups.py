@@ -126,3 +126,38 @@ def test_both_reports_have_a_section_of_groups_if_there_are_any() -> None:
         assert 'id="groups"' in page
         assert "Too small to judge: sex = m" in page
     assert 'id="groups"' not in publishable_report(synopsis, table)
+
+
+def test_the_groups_of_the_schema_are_compared_unless_others_are_asked_for() -> None:
+    declared = SCHEMA.with_groups(["sex"])
+    table = make_rows({"f": [(True, 0)] * 150, "m": [(False, 1)] * 20})
+    counts: dict[tuple[str, ...], Any] = {("sex", "a"): [[1, 150], [20, 1], [0, 0]], ("a", "b"): np.ones((2, 3))}
+    synopsis = dpsyn.Synopsis.from_marginals(declared, counts, std=1, source="a survey")
+
+    def attributes(comparison: Any) -> set[str]:
+        return {group.attribute for group in comparison.groups}
+
+    compare: list[Any] = [
+        lambda **by: dpsyn.evaluate(table, table, declared, **by),
+        lambda **by: synopsis.compare_rows(table, **by),
+        lambda **by: dpsyn.release_evaluation(table, table, declared, 1.0, **by),
+    ]
+    for compared in compare:
+        assert attributes(compared()) == {"sex"}
+        assert attributes(compared(by=["b"])) == {"b"}
+        assert attributes(compared(by=[])) == set()
+    small = {group.group: group.small for group in dpsyn.evaluate(table, table, declared).groups}
+    assert small == {"f": False, "m": True}
+
+
+def test_a_comparison_leaves_out_declared_groups_that_became_too_many() -> None:
+    attributes = (Integer(name="n", low=0, high=999, bins=101), Boolean(name="a"))
+    schema = Schema(attributes=attributes, groups=("n", "a"))
+    counts: dict[tuple[str, ...], Any] = {("n", "a"): np.ones((schema["n"].size, 2))}
+    synopsis = dpsyn.Synopsis.from_marginals(schema, counts, std=1, source="a survey")
+
+    groups = synopsis.compare_rows(pa.table({"n": [1, 2], "a": [True, False]})).groups
+
+    assert {group.attribute for group in groups} == {"a"}
+    with pytest.raises(UserError, match="at most 100"):
+        dpsyn.evaluate(pa.table({"n": [1], "a": [True]}), pa.table({"n": [1], "a": [True]}), schema)

@@ -107,7 +107,7 @@ def test_the_publishable_report_states_what_it_was_made_from() -> None:
 
     assert "May be published: this comparison was made from the released counts and the synthetic rows alone." in shown
     assert "Certified: the guarantee holds." in shown
-    assert "ε = 1, δ = 1e-09" in shown
+    assert "ε = 1, δ = 1e-9" in shown
 
 
 def test_a_report_that_must_not_be_published_does_not_claim_otherwise() -> None:

@@ -91,7 +91,7 @@ def test_imported_marginals_are_shown_without_a_cost_and_as_not_verified() -> No
 def test_the_text_of_the_certificate_leaves_out_the_measurements_that_the_table_shows() -> None:
     lines = release_lines(mixed_release())
 
-    assert "Guarantee: ε = 1, δ = 1e-09." in lines
+    assert "Guarantee: ε = 1, δ = 1e-9." in lines
     assert "  age: code book" in lines
     assert not any("Draws" in line for line in lines)
 
@@ -115,7 +115,7 @@ def test_the_overview_names_the_dataset_the_combined_cost_and_the_model() -> Non
 
     assert lines[0] == f"Synopsis of people: 2 releases, 4 attributes, about {round(combined.model.total):,} rows."
     assert lines[1].startswith("NOT PRIVATE")
-    assert lines[2].startswith("The guarantees add up to ε = 2, δ = 2e-09")
+    assert lines[2].startswith("The guarantees add up to ε = 2, δ = 2e-9")
     assert lines[3] == "Model: 2 tables of 13 cells in all; the largest, of age, sex, has 9."
     assert lines[4] == "Merged or joined values: age (100 → 3), work from job and employed (10 → 4)."
 

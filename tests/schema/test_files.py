@@ -276,6 +276,10 @@ TWO = "dpsyn_schema: 1\nattributes:\n  a: {kind: categorical, codes: 3}\n  b: {k
             "'y' uses an attribute that is part of another joint attribute",
         ),
         (TWO + "measure_together:\n  both: a\n", 6, "a list"),
+        # groups
+        (TWO + "groups: a\n", 5, "a list"),
+        (TWO + "groups: [a, c]\n", 5, "groups: 'c' is not compared"),
+        (TWO + "groups: [a, b, a]\n", 5, "groups: 'a' is named twice"),
         # rules
         (TWO + "rules:\n  - {where: {a: 0}}\n", 6, "a rule needs rule: one of impossible, order, sum, total"),
         (TWO + "rules:\n  - rule: imposible\n", 6, "did you mean impossible?"),
@@ -409,7 +413,7 @@ def test_the_text_of_a_schema_is_readable() -> None:
         ("unit", "privacy_unit"),
         ("neighbours", "neighbors"),
         ("recode", "measure_together"),
-        ("groups", "measure_together"),
+        ("group", "groups"),
         ("columns", "attributes"),
         ("rows", "expected_size"),
     ],

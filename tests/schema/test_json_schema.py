@@ -42,9 +42,10 @@ rules:
   - {rule: sum, total: income, parts: [wage]}
   - {rule: total, count: 15000, where: {sex: F}, because: census}
   - {rule: total, count: 30000}
+groups: [sex, ward]
 """
 LEAST = "dpsyn_schema: 1\nattributes: {a: {kind: boolean}}\n"
-EMPTY_TOP = LEAST + "dataset:\nexpected_size:\nneighbors:\nprivacy_unit:\nderive:\nmeasure_together:\nrules:\n"
+EMPTY_TOP = LEAST + "dataset:\nexpected_size:\nneighbors:\nprivacy_unit:\nderive:\nmeasure_together:\nrules:\ngroups:\n"
 PAIRS = """\
 dpsyn_schema: 1
 attributes: {a: {kind: categorical, codes: 2}, b: {kind: categorical, codes: 2}}

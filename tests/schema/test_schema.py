@@ -325,6 +325,22 @@ def test_a_joint_attribute_that_does_not_fit_is_refused(joint: list[JointAttribu
 
 
 @pytest.mark.parametrize(
+    ("name", "phrase"),
+    [
+        ("person", "'person' is not compared"),
+        ("adult", "'adult' is not compared"),
+        ("job", "'job' has no public list of values"),
+        ("sex", "'sex' is named twice"),
+    ],
+)
+def test_groups_by_an_attribute_without_known_groups_are_refused(name: str, phrase: str) -> None:
+    error = refusal(groups=("sex", name), derive=(COMES_OF_AGE,))
+
+    assert phrase in str(error)
+    assert error.path == ("groups", 1)
+
+
+@pytest.mark.parametrize(
     ("rule", "phrase", "path"),
     [
         (Impossible(where=()), "needs at least one condition", ()),

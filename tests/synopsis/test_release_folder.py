@@ -113,7 +113,7 @@ def test_the_text_states_the_cost_of_every_release_and_of_all_together(tmp_path:
     assert "Release 3 of 3: imported" in text
     assert "Guarantee not verified here. These numbers were measured in another system:\n  the statistics off" in text
     together = (
-        "The guarantees add up to ε = 2, δ = 2e-09, against adding or removing one row; imported numbers cost more"
+        "The guarantees add up to ε = 2, δ = 2e-9, against adding or removing one row; imported numbers cost more"
     )
     assert together in text
 

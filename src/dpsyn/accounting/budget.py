@@ -27,6 +27,7 @@ from dpsyn.accounting.exact_numbers import (
     Number,
     exact_fraction,
     format_exact,
+    format_short,
     round_down,
     round_down_to_digits,
     round_up,
@@ -138,6 +139,11 @@ class Budget:
             rho=self.reserved_rho, mu_squared=mu_squared, pure_epsilons=self.pure_epsilons, delta=self.threshold_delta
         )
 
+    @property
+    def worst_epsilon(self) -> float:
+        """The ε at δ of the most expensive run within the budget; at most the ε of the guarantee."""
+        return float(min(self.worst_case.epsilon_bounds(self.epsilon, self.delta).epsilon, self.epsilon))
+
     def to_data(self) -> dict[str, Any]:
         """Plain data for JSON, every number exact."""
         numbers = {name: format_exact(getattr(self, name)) for name in _NUMBER_FIELDS}
@@ -159,7 +165,9 @@ def _check_guarantee(epsilon: Fraction, delta: Fraction, pure_epsilons: tuple[Fr
     if epsilon > MAX_EPSILON:
         raise BudgetError(f"ε is {float(epsilon):g}, which protects nobody; give at most {MAX_EPSILON:,}")
     if not 0 <= delta <= MAX_DELTA:
-        raise BudgetError(f"δ is {float(delta):g}; give a small probability, such as 1e-9, and at most {MAX_DELTA}")
+        raise BudgetError(
+            f"δ is {format_short(delta)}; give a small probability, such as 1e-9, and at most {MAX_DELTA}"
+        )
     if any(step <= 0 for step in pure_epsilons):
         raise BudgetError(f"a pure step has ε = {format_exact(min(pure_epsilons))}; give each a positive one")
     if thresholds and delta == 0:
@@ -185,7 +193,7 @@ def _gaussian_rho(epsilon: Fraction, delta: Fraction, pure_epsilons: tuple[Fract
         raise _pure_overspending_error(pure_epsilons, epsilon)
     if rho <= 0 and not pure_epsilons:
         raise BudgetError(
-            f"ε = {float(epsilon):g} and δ = {float(delta):g} leave nothing for Gaussian noise; "
+            f"ε = {float(epsilon):g} and δ = {format_short(delta)} leave nothing for Gaussian noise; "
             f"give a δ such as 1e-9, or plan pure steps"
         )
     return round_down(max(rho, Fraction(0)))
@@ -289,6 +297,18 @@ class Account:
         if len(planned) > 1 and any(0 < planned.count(step) <= used.count(step) for step in cost.pure_epsilons):
             raise BudgetError("nothing is left of the budget")
         return self
+
+
+def combine_budgets(budgets: Sequence[Budget]) -> Budget:
+    """What several runs may spend together."""
+    zero = Fraction(0)
+    return Budget(
+        epsilon=sum((budget.epsilon for budget in budgets), zero),
+        delta=sum((budget.delta for budget in budgets), zero),
+        rho=sum((budget.rho for budget in budgets), zero),
+        pure_epsilons=tuple(sorted((step for budget in budgets for step in budget.pure_epsilons), reverse=True)),
+        threshold_delta=sum((budget.threshold_delta for budget in budgets), zero),
+    )
 
 
 def check_budget(budget: Budget) -> None:
@@ -434,7 +454,7 @@ def delta_warning(delta: Number, expected_size: int | None) -> str | None:
     if not expected_size or exact_fraction(delta) * expected_size**2 <= 1:
         return None
     return (
-        f"δ = {float(exact_fraction(delta)):g} is large for a table of about {expected_size:,} rows: "
+        f"δ = {format_short(exact_fraction(delta))} is large for a table of about {expected_size:,} rows: "
         f"use at most 1/{expected_size:,}² = {1 / expected_size**2:.1g}"
     )
 

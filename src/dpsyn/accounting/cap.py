@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from dpsyn.accounting.budget import THRESHOLD_SHARE
 from dpsyn.accounting.conversion import epsilon_for, rho_for
-from dpsyn.accounting.exact_numbers import Number, exact_fraction, round_down
+from dpsyn.accounting.exact_numbers import Number, exact_fraction, format_short, round_down
 from dpsyn.errors import BudgetError
 
 
@@ -25,7 +25,7 @@ class Cap:
     def __post_init__(self) -> None:
         if self.rho <= 0 or not 0 < self.delta < 1:
             raise BudgetError(
-                f"a cap of ρ = {float(self.rho):g} and δ = {float(self.delta):g} is not valid; "
+                f"a cap of ρ = {float(self.rho):g} and δ = {format_short(self.delta)} is not valid; "
                 f"give a positive ρ and a δ between 0 and 1, such as 1e-9"
             )
 

@@ -14,6 +14,7 @@ from dpsyn import notebook
 from dpsyn.accounting.budget import Account, Budget, MeasurementRecord, replay
 from dpsyn.accounting.composition import EpsilonBounds
 from dpsyn.accounting.costs import Exponential, Gaussian, Laplace, MechanismCost, PartitionSelection, check_sensitivity
+from dpsyn.accounting.exact_numbers import format_short
 from dpsyn.accounting.hash_chain import LedgerHead
 from dpsyn.accounting.large_epsilon import MAX_UNASKED_EPSILON, describe_large_epsilon
 from dpsyn.accounting.privacy_unit import PrivacyUnit
@@ -130,8 +131,8 @@ class Certificate:
         bounds = account.total.epsilon_bounds(budget.epsilon, budget.delta, stated_epsilon)
         if account.total.delta > budget.delta or bounds.epsilon > budget.epsilon:
             raise InternalError(
-                f"the measurements cost ε = {float(bounds.epsilon):.9g} at δ = {float(budget.delta):g}, more than the "
-                f"guarantee of {float(budget.epsilon):.9g}; do not publish this release, and please report it"
+                f"the measurements cost ε = {float(bounds.epsilon):.9g} at δ = {format_short(budget.delta)}, more than "
+                f"the guarantee of {float(budget.epsilon):.9g}; do not publish this release, and please report it"
             )
         return cls(
             account=account,
@@ -415,7 +416,7 @@ def _exclusion_sentence(certificate: Certificate) -> str:
 def _epsilon_bounds_text(certificate: Certificate) -> str:
     bounds, budget = certificate.epsilon_bounds, certificate.account.budget
     real = "" if certificate.uses_real_noise else ", had its noise been real"
-    lines = [f"Cost of the recorded measurements: ε at δ = {float(budget.delta):g}, recomputed{real}"]
+    lines = [f"Cost of the recorded measurements: ε at δ = {format_short(budget.delta)}, recomputed{real}"]
     if bounds.pld is not None:
         lines.append(
             f"  {_format_rounded_up(bounds.pld):>12}  by privacy loss distributions (dp_accounting, rounded up)"
@@ -434,7 +435,9 @@ def _epsilon_bounds_text(certificate: Certificate) -> str:
     if budget.is_pure:
         spent = f"Spent: ε = {float(sum(total.pure_epsilons)):.6g} of {float(budget.amount):.6g} reserved"
     if budget.threshold_delta:
-        spent += f"; δ = {float(total.delta):.3g} of {float(budget.threshold_delta):.3g} for partition selection"
+        spent += (
+            f"; δ = {format_short(total.delta, 3)} of {format_short(budget.threshold_delta, 3)} for partition selection"
+        )
     lines.append(f"{spent}." if budget.is_pure else f"{spent}. (ρ is the unit in which Gaussian noise adds up.)")
     if bounds.epsilon <= budget.epsilon * Fraction(999, 1000):
         lines += [
@@ -473,7 +476,7 @@ def describe_cost(cost: MechanismCost) -> str:
             times = f", {cost.selections} selections, together" if cost.selections > 1 else ","
             return f"exponential mechanism{times} ε = {float(cost.charged_epsilon):.4g}"
         case PartitionSelection():
-            return f"{describe_cost(cost.noise)}; threshold {cost.threshold}, δ = {float(cost.charged_delta):.3g}"
+            return f"{describe_cost(cost.noise)}; threshold {cost.threshold}, δ = {format_short(cost.charged_delta, 3)}"
     raise InternalError(f"there is no description for a mechanism of type {type(cost).__name__}")
 
 
@@ -502,7 +505,7 @@ def _format_rounded_up(number: float | Fraction, digits: int = 7) -> str:
     if number == 0:
         return "0"
     unit = Fraction(10) ** (math.floor(math.log10(number)) - digits + 1)
-    return f"{float(math.ceil(Fraction(number) / unit) * unit):.{digits}g}"
+    return format_short(math.ceil(Fraction(number) / unit) * unit, digits)
 
 
 def _wrap_lines(lines: Iterable[str]) -> str:

@@ -78,6 +78,11 @@ def split_exactly(total: Fraction, weights: Sequence[Number]) -> tuple[Fraction,
     return tuple(shares)
 
 
+def format_short(number: Fraction | float, digits: int = 6) -> str:
+    """A number with some significant digits, and an exponent without zeros in front, as people write it: 1e-9."""
+    return re.sub("e([+-])0+", r"e\1", f"{float(number):.{digits}g}")
+
+
 def format_exact(value: Fraction) -> str:
     """An exact number as text that ``Fraction`` can read: a decimal, or p/q if there is no short decimal."""
     if (value * GRAINS).denominator != 1:

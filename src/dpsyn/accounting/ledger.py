@@ -26,7 +26,7 @@ from dpsyn.accounting.cap import Cap
 from dpsyn.accounting.certificate import PRIVACY_FLAG, RunOutcome, parse_privacy_flag, plain_recipe
 from dpsyn.accounting.checkpoint import LedgerCheckpoint
 from dpsyn.accounting.conversion import epsilon_for
-from dpsyn.accounting.exact_numbers import Number, exact_fraction, format_exact
+from dpsyn.accounting.exact_numbers import Number, exact_fraction, format_exact, format_short
 from dpsyn.accounting.hash_chain import BEGIN_KIND, LedgerEntry, LedgerHead, LedgerTransaction
 from dpsyn.accounting.head_store import head_path, load_head, store_head
 from dpsyn.accounting.privacy_unit import PrivacyUnit
@@ -446,10 +446,10 @@ def _unit_identity(privacy_unit: PrivacyUnit) -> tuple[str, str, str]:
 
 
 def _cap_exceeded_error(account: DatasetAccount, cap: Cap, budget: Budget, why: str) -> LedgerError:
+    asked, allowed = (f"ε = {float(each.epsilon):.6g} at δ = {format_short(each.delta)}" for each in (budget, cap))
     return LedgerError(
-        f"this release asks for ε = {float(budget.epsilon):g} at δ = {float(budget.delta):g}, more than is left of the "
-        f"cap of {account.dataset!r}, which is ε = {cap.epsilon:.6g} at δ = {float(cap.delta):g} for all releases "
-        f"together: {why}, close abandoned runs (dpsyn ledger show lists them), or raise the cap (dpsyn ledger set-cap)"
+        f"this release asks for {asked}, more than is left of the cap of {account.dataset!r}, which is {allowed} for "
+        f"all releases together: {why}, close abandoned runs (dpsyn ledger show), or raise it (dpsyn ledger set-cap)"
     )
 
 
@@ -469,7 +469,8 @@ def _describe_remaining(account: DatasetAccount, cap: Cap, budget: Budget) -> st
     left = account.epsilon_left()
     if not left:
         return "Nothing is left"
-    text = f"One more with Gaussian noise may use up to ε = {_format_rounded_down(left)} at δ = {float(cap.delta):g}"
+    at_cap = f"ε = {_format_rounded_down(left)} at δ = {format_short(cap.delta)}"
+    text = f"One more with Gaussian noise may use up to {at_cap}"
     noise_delta = budget.delta - budget.threshold_delta  # the δ of partition selection is not for noise
     if noise_delta != cap.delta:
         text += f", or {_format_rounded_down(account.epsilon_left(noise_delta) or 0)} at the δ of this one"

@@ -28,6 +28,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from dpsyn.app.field_names import name_fields
 from dpsyn.atomic_files import exclusive_edit, lock_while_open, write_text
 from dpsyn.errors import UserError
 
@@ -94,16 +95,16 @@ class Job:
 
     @property
     def error(self) -> str:
-        """The error with which the command ended; empty if it did not."""
+        """The error with which the command ended, in the words of the pages; empty if it did not."""
         text = _read_start(self.folder / "messages.txt")
         errors = re.split(r"^(?:dpsyn: |Error: )", text, flags=re.MULTILINE)
-        return errors[-1].strip() if len(errors) > 1 else ""
+        return name_fields(errors[-1].strip()) if len(errors) > 1 else ""
 
     @property
     def notes(self) -> list[str]:
         """The notes that the command printed, for the person who started it."""
         text = _read_start(self.folder / "messages.txt")
-        return [line.removeprefix("Note: ") for line in text.splitlines() if line.startswith("Note: ")]
+        return [name_fields(line.removeprefix("Note: ")) for line in text.splitlines() if line.startswith("Note: ")]
 
     # ── start, interrupt ─────────────────────────────────────────────────────────────────────────────────────
 

@@ -36,6 +36,7 @@ DONE = {
     "approved": "Approved. The certificate of every release will list it with your reason.",
     "approved-rest": "Approved, except entries that are exactly as they were read off the rows: compare each of them "
     "with your public source, or confirm below that it says the same.",
+    "withdrawn": "Saved. Entries that say something else than what was approved need another approval.",
     "left-out": "Left out: a release neither reads nor measures it.",
     "undone": "The last change was taken back.",
     "nothing": "There is nothing to take back.",
@@ -44,6 +45,7 @@ DONE = {
     "cap": "The cap was set.",
     "closed": "The run was closed. What it measured stays spent; the rest of its budget is free again.",
     "once": "This form had been sent before, so nothing new was started and nothing was charged again.",
+    "signed": "Signed. Publish your public key where your readers trust it: they verify the release by it.",
     "interrupted": "The release is being interrupted.",
 }
 """What a page reports after an action. Addresses name these messages and never contain a text."""

@@ -223,16 +223,17 @@ def view_entries(draft: dpsyn.SchemaDraft) -> list[EntryView]:
     found += list((document.get("attributes") or {}).items())
     found += [(f"derive {name}", fields) for name, fields in (document.get("derive") or {}).items()]
     found += [(f"rule {number}", fields) for number, fields in enumerate(document.get("rules") or [], start=1)]
-    shared = {name for entry in drafts.values() for name in entry.names if name != entry.title}
+    groups = {names[0]: names for names in draft.shared_entries()}
+    shared = {name for names in groups.values() for name in names[1:]}
     shown = [(str(title), fields) for title, fields in found if title not in shared]
-    return [_view(number, title, fields, drafts) for number, (title, fields) in enumerate(shown)]
+    return [_view(number, groups.get(title, (title,)), fields, drafts) for number, (title, fields) in enumerate(shown)]
 
 
-def _view(number: int, title: str, fields: Any, drafts: Mapping[str, dpsyn.DraftEntry]) -> EntryView:
+def _view(number: int, names: tuple[str, ...], fields: Any, drafts: Mapping[str, dpsyn.DraftEntry]) -> EntryView:
     known = fields if isinstance(fields, Mapping) else {}
-    entry = drafts.get(title) or dpsyn.DraftEntry(
-        title=title,
-        names=(title,),
+    entry = drafts.get(names[0]) or dpsyn.DraftEntry(
+        title=names[0],
+        names=names,
         fields={key: value for key, value in known.items() if key not in MARKS or key == "kind"},
         remark="",
         unchanged=False,

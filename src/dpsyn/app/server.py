@@ -20,7 +20,7 @@ from starlette.responses import FileResponse, Response
 from starlette.routing import Route
 
 from dpsyn.app.layout import TEMPLATES, Site, report_problem, show
-from dpsyn.app.pages import ask, budget, ledger, release, schema, start
+from dpsyn.app.pages import ask, budget, ledger, release, schema, start, verify
 from dpsyn.app.security import Access, Guard
 from dpsyn.app.workspace import NotFoundError, Workspace
 from dpsyn.atomic_files import write_text
@@ -106,6 +106,7 @@ def make_app(site: Site) -> Starlette:
     pages = ask.FILE_ROUTES
     if site.workspace is not None:
         pages = [*start.ROUTES, *schema.ROUTES, *budget.ROUTES, *release.ROUTES, *ask.ROUTES, *ledger.ROUTES]
+        pages += verify.ROUTES
     app = Starlette(
         routes=[Route("/static/{name}", show(static_file)), *pages],
         middleware=[Middleware(Guard, access=site.access, max_upload=site.max_upload)],

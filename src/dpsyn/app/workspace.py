@@ -147,18 +147,27 @@ class Workspace:
         path = next(found, None) if _TOKEN.fullmatch(token) else None
         return Release(path, self.ledger) if path else None
 
-    def new_release(self, title: str, token: str, settings: Mapping[str, Any]) -> tuple[Release, bool]:
-        """The release that a form started, and whether it is new: a form that is sent twice starts one release."""
+    def new_release(
+        self, title: str, token: str, settings: Mapping[str, Any], files: Mapping[str, str]
+    ) -> tuple[Release, bool]:
+        """The release that a form started, and whether it is new: a form that is sent twice starts one release.
+
+        Its folder appears with everything that its command needs, so that a release is never half begun.
+        """
         if not _TOKEN.fullmatch(token):
             raise UserError("this form is not complete; load the page again")
         with exclusive_edit(self.folder / "releases" / token):  # two requests of one form
             if started := self.find_started(token):
                 return started, False
             folder = self.folder / "releases" / f"{clean_name(title).partition('.')[0][:40] or 'table'}-{token}"
-            folder.mkdir(mode=0o700)
-            release = Release(folder, self.ledger)
-            release.save(**settings, title=title, created=datetime.now(tz=UTC).timestamp())
-        return release, True
+            begun = self.folder / "releases" / f".{token}"
+            shutil.rmtree(begun, ignore_errors=True)  # of a server that was killed
+            begun.mkdir(mode=0o700)
+            for name, text in files.items():
+                write_text(begun / name, text, private=True)
+            Release(begun, self.ledger).save(**settings, title=title, created=datetime.now(tz=UTC).timestamp())
+            begun.rename(folder)
+        return Release(folder, self.ledger), True
 
 
 class _Entry:
@@ -362,12 +371,24 @@ class Release(_Entry):
         if self.facts.get("given_up"):
             return "given up"
         state = self.job.state
-        return "done" if self.is_made and state != "running" else "interrupted" if state == "done" else state
+        if state in ("none", "done"):  # before its command was started, or before all of it was written
+            return "done" if self.is_made else "interrupted"
+        return "done" if self.is_made and state != "running" else state
 
     @property
     def run(self) -> str:
         """The name of its run in the ledger; empty before it has begun."""
-        return release_files.find_run(self.journal) or str(self.facts.get("run", ""))
+        return release_files.find_run(self.journal) or str(self.facts.get("run", "")) or self._certified_run()
+
+    def _certified_run(self) -> str:
+        """The run that the certificate of a complete release names."""
+        if not self.is_made:
+            return ""
+        try:
+            certificate = json.loads((self.output / release_files.CERTIFICATE_JSON_NAME).read_bytes())
+            return str(certificate["releases"][-1]["certificate"]["run"])
+        except (OSError, ValueError, LookupError, TypeError):
+            return ""
 
     def find_account(self) -> dpsyn.RunAccount | None:
         """What the ledger knows of its run."""

@@ -14,7 +14,6 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from itertools import combinations
 from pathlib import Path
 from typing import Any, Literal
@@ -22,7 +21,8 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from dpsyn import notebook
-from dpsyn.accounting import Budget, Certificate, Ledger, check_large_epsilon, default_delta
+from dpsyn.accounting import Budget, Certificate, Ledger, check_large_epsilon, combine_budgets, default_delta
+from dpsyn.accounting.exact_numbers import format_short
 from dpsyn.assessment.candidates import check_candidates, load_candidates
 from dpsyn.assessment.evaluation_plan import MAX_CELLS, split_by_size
 from dpsyn.assessment.synthetic_table import read_synthetic_tables
@@ -205,14 +205,13 @@ def choose(
     tables = {name: synopsis.generate_arrow(rows, seed=seed) for name, synopsis in synopses.items()}
     certificate, position = _choose_nearest(place, resume, data, schema, tables, synopses, budgets[-1], book, source)
     chosen = list(synopses)[position]
-    bounds = total.worst_case.epsilon_bounds(total.epsilon, total.delta)
     return Choice(
         name=chosen,
         synopsis=synopses[chosen],
         table=tables[chosen],
         candidates=synopses,
         certificate=certificate,
-        epsilon=float(min(bounds.epsilon, total.epsilon)),
+        epsilon=total.worst_epsilon,
         delta=float(total.delta),
     )
 
@@ -226,18 +225,6 @@ def plan_budgets(
         noise = choose_noise(recipe, schema, epsilon, delta, in_ledger=in_ledger)
         budgets.append(recipe.plan_budget(schema, epsilon, 0 if noise.kind == "laplace" else delta))
     return [*budgets, Budget.for_pure_steps(choice_epsilon, [1])]
-
-
-def combine_budgets(budgets: Sequence[Budget]) -> Budget:
-    """What several runs may spend together."""
-    zero = Fraction(0)
-    return Budget(
-        epsilon=sum((budget.epsilon for budget in budgets), zero),
-        delta=sum((budget.delta for budget in budgets), zero),
-        rho=sum((budget.rho for budget in budgets), zero),
-        pure_epsilons=tuple(sorted((step for budget in budgets for step in budget.pure_epsilons), reverse=True)),
-        threshold_delta=sum((budget.threshold_delta for budget in budgets), zero),
-    )
 
 
 def synopsis_path(folder: Path, name: str) -> Path:
@@ -358,5 +345,5 @@ def _compared_cliques(recoding: Recoding, tables: int) -> list[Clique]:
 
 def _round_up(number: float) -> str:
     """A number as text with six digits, not less than it is."""
-    text = f"{number:.6g}"
-    return text if float(text) >= number else f"{number * (1 + 1e-5):.6g}"
+    text = format_short(number)
+    return text if float(text) >= number else format_short(number * (1 + 1e-5))

@@ -20,7 +20,7 @@ from dpsyn.assessment.figures import EvaluationAnswers, describe_answers
 from dpsyn.assessment.results import ReleasedEvaluation
 from dpsyn.assessment.synthetic_table import read_synthetic_tables
 from dpsyn.marginals import Clique, Marginal
-from dpsyn.marginals.comparison import check_group_attributes
+from dpsyn.marginals.comparison import choose_groups
 from dpsyn.options import suggest_arguments
 from dpsyn.private import NoisyScores, PrivateTable, Protect, open_private
 from dpsyn.progress import Progress, ignore_progress
@@ -40,7 +40,7 @@ def release_evaluation(
     *,
     delta: float | None = None,
     allow_large_epsilon: bool = False,
-    by: Sequence[str] = (),
+    by: Sequence[str] | None = None,
     criteria: Criteria | str | Path | None = None,
     attributes: bool = True,
     ledger: Ledger | str | Path | None = None,
@@ -76,7 +76,8 @@ def release_evaluation(
         epsilon: the ε of the guarantee; 0.05 suffices for the overall figures of tens of thousands of rows.
         delta: its δ; by default min(1e-9, 1/expected_size²).
         allow_large_epsilon: allow an ε above 20, which is no meaningful guarantee.
-        by: attributes whose values divide the rows into groups; each group gets a distance of its own.
+        by: attributes whose values divide the rows into groups; each group gets a distance of its own. By default
+            those that the schema declares as ``groups``.
         criteria: declared acceptance criteria, or the path of their file.
         attributes: whether each attribute gets a distance of its own; they share a part of the budget.
         ledger: where the guarantee and every measurement is recorded; without one, this release is accounted alone.
@@ -90,8 +91,7 @@ def release_evaluation(
     """
     schema = Schema.coerce(schema).with_dataset(dataset)
     schema.require_public()
-    check_group_attributes(by, schema.modeled_attributes)
-    declared, groups = coerce_criteria(criteria, schema), tuple(by)
+    declared, groups = coerce_criteria(criteria, schema), choose_groups(by, schema)
     check_large_epsilon(epsilon, allowed=allow_large_epsilon)
     budget = Budget.for_guarantee(epsilon, _choose_delta(schema, delta))
     book = Ledger(Path(ledger)) if isinstance(ledger, str | Path) else ledger

@@ -92,7 +92,7 @@ def _distance(
     label: str, number: float, std: float, rows: float, rows_std: float, floor: float | None
 ) -> ReleasedDistance:
     """A distance from its noisy number, which was rounded down: twice the rows that would have to change."""
-    low, high = map(_clip, ratio_interval((number, number + 1), std, 2 * rows, 2 * rows_std))
+    low, high = ratio_interval((number, number + 1), std, 2 * rows, 2 * rows_std, (0.0, 1.0))
     value = (number + 0.5) / (2 * rows) if rows > 0 else (low + high) / 2
     return ReleasedDistance(label=label, value=_clip(value), low=low, high=high, floor=floor)
 

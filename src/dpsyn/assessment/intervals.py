@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,22 +17,31 @@ of an entry, times the square root of its size: the largest eigenvalue of noise 
 
 
 def ratio_interval(
-    numerator: tuple[float, float], numerator_std: float, denominator: float, denominator_std: float
+    numerator: tuple[float, float],
+    numerator_std: float,
+    denominator: float,
+    denominator_std: float,
+    limits: tuple[float, float],
 ) -> tuple[float, float]:
     """A 95 % interval of a ratio of two noisy numbers, by Fieller's method: all ratios that the noise allows.
 
-    It is exact if both have independent normal noise. ``numerator`` is the noisy number itself, or two ends between
-    which its value before noise lies if it was rounded. If the denominator may be 0, every ratio is possible.
+    A ratio r is allowed if numerator − r·denominator is within its noise. That is exact if both have independent normal
+    noise, whatever the denominator is, also if it may be 0. ``numerator`` is the noisy number itself, or two ends
+    between which its value before noise lies if it was rounded. The ratio is known to lie within ``limits``; if the
+    noise allows none of these, as an unusually large one can, all of them are possible.
     """
-    spread = denominator**2 - (Z * denominator_std) ** 2
-    if denominator <= 0 or spread <= 0:
-        return -math.inf, math.inf
-    ends = []
-    for number, sign in zip(numerator, (-1, 1), strict=True):
-        variance = (denominator * numerator_std) ** 2 + (number * denominator_std) ** 2
-        root = math.sqrt(variance - (Z * numerator_std * denominator_std) ** 2)
-        ends.append((number * denominator + sign * Z * root) / spread)
-    return ends[0], ends[1]
+
+    def is_allowed(ratio: float) -> bool:
+        reach = Z * math.hypot(numerator_std, ratio * denominator_std)
+        return numerator[0] - reach <= ratio * denominator <= numerator[1] + reach
+
+    ends = {*limits}
+    for number in numerator:
+        quadratic = denominator**2 - (Z * denominator_std) ** 2, -2 * number * denominator
+        roots = np.roots([*quadratic, number**2 - (Z * numerator_std) ** 2])
+        ends |= {float(root.real) for root in roots if root.imag == 0 and limits[0] < root.real < limits[1]}
+    allowed = [pair for pair in pairwise(sorted(ends)) if is_allowed(sum(pair) / 2)]
+    return (allowed[0][0], allowed[-1][1]) if allowed else limits
 
 
 def solve_noisy_moments(

@@ -100,7 +100,7 @@ class Mean:
         (total, total_std), (rows, rows_std) = numbers
         values = self.values
         bounds = values.center - values.half_range, values.center + values.half_range
-        ends = ratio_interval((total, total), total_std, rows, rows_std)
+        ends = ratio_interval((total, total), total_std, rows, rows_std, (-1.0, 1.0))
         rounding = values.rounding + values.half_range / (2 * MEAN_STEPS)
         low, high = (
             values.center + values.half_range * end + sign * rounding for end, sign in zip(ends, (-1, 1), strict=True)

@@ -12,13 +12,10 @@ from dpsyn import atomic_files
 from dpsyn.cli import output, release_run
 from dpsyn.cli.common_options import LEDGER_OPTIONS, common_options
 from dpsyn.errors import OutputError
-from dpsyn.release_files import is_release
+from dpsyn.release_files import CHOICE_JSON_NAME, CHOICE_TEXT_NAME, is_release
 
 if TYPE_CHECKING:
     from dpsyn import Choice
-
-CHOICE_JSON_NAME, CHOICE_TEXT_NAME = "choice.json", "choice.txt"
-"""What a release folder holds about the choice, besides its own files."""
 
 
 @click.command()

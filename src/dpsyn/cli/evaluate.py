@@ -119,7 +119,8 @@ EVALUATION_STEPS = (
 @click.option(
     "--by",
     metavar="COLUMNS",
-    help="Columns whose values divide the rows into groups, such as sex,region: the error of each group.",
+    help="Columns whose values divide the rows into groups, such as sex,region: the error of each group. By "
+    "default those that the schema declares as groups.",
 )
 @common_options(
     "epsilon",
@@ -251,7 +252,7 @@ def command(
 def _compare_with_release(
     synopsis: Path,
     tables: tuple[str, ...],
-    by: tuple[str, ...],
+    by: tuple[str, ...] | None,
     page: str | None,
     json_file: str | None,
     quiet: bool,
@@ -276,7 +277,7 @@ def _compare_with_release(
         output.print_line(f"{words.publication_banner(released)}\n")
         _print_verdict(words.comparison_verdict(released, comparison).lines)
         output.print_table("", words.COMPARISON_HEADINGS, words.comparison_rows(comparison), right=range(1, 4))
-        _print_groups(comparison, "noise floor", by)
+        _print_groups(comparison, "noise floor", released.schema.groups if by is None else by)
         output.print_line(words.COMPARISON_BASELINES)
     _print_files(page, json_file, quiet)
 

@@ -279,15 +279,20 @@ def measure_table(
     predicted: str | None = None,
     analyses: Sequence[str] = (),
     plan: Path | None = None,
+    groups: Sequence[str] | None = None,
     then: Sequence[Step] = (),
     **options: Any,
 ) -> Synopsis:
     """Measure a table as the options of a command ask; warnings of the library become notes on standard error.
 
-    ``then`` are the steps that the command takes afterwards, for the display of progress.
+    ``groups`` replace those of the schema. ``then`` are the steps that the command takes afterwards, for the
+    display of progress.
     """
-    public = dpsyn.Schema.load(schema)
+    from dpsyn.report.groups import check_declared_groups
+
+    public = dpsyn.Schema.load(schema).with_groups(groups)
     public.require_public(str(schema))
+    check_declared_groups(public)
     chosen = choose_recipe(recipe, settings, weights, plan, public)
     progress.expect(list_steps(chosen, then))
     report: Progress = progress

@@ -19,10 +19,12 @@ STEPS = (Step("reading the synthetic table", 1), READ_TABLE, Step("measuring dis
 """The steps of a released evaluation."""
 
 
-def parse_groups(text: str | None) -> tuple[str, ...]:
-    """The attributes of groups, from a text such as ``sex,region``."""
-    names = [] if text is None else [name.strip() for name in text.split(",")]
-    if text is not None and not all(names):
+def parse_groups(text: str | None) -> tuple[str, ...] | None:
+    """The attributes of groups, from a text such as ``sex,region``; None stands for those of the schema."""
+    if text is None:
+        return None
+    names = [name.strip() for name in text.split(",")]
+    if not all(names):
         raise click.UsageError(f"--by is {text!r}; give attributes with commas between, such as sex,region")
     return tuple(names)
 

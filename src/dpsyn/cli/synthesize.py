@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dpsyn import atomic_files
-from dpsyn.cli import output, release_run
+from dpsyn.cli import output, release_run, released_evaluation
 from dpsyn.cli.common_options import RELEASE_OPTIONS, common_options
 from dpsyn.progress import MAKE_REPORT, SAMPLE_ROWS, WRITE_VALUES
 
@@ -25,6 +25,12 @@ if TYPE_CHECKING:
     metavar="FILE",
     help="Also write an HTML report that may be published; needs the extra report.",
 )
+@click.option(
+    "--by",
+    metavar="COLUMNS",
+    help="Columns whose values divide the rows into groups, such as sex,region, for the report, instead of the groups "
+    "that the schema declares.",
+)
 @common_options("sign", "card", "with_verifier", "force", "quiet")
 def command(
     target: str,
@@ -33,6 +39,7 @@ def command(
     escape_formulas: bool,
     synopsis: Path | None,
     report: Path | None,
+    by: str | None,
     signing_key: Path | None,
     card: bool,
     with_verifier: bool,
@@ -69,6 +76,9 @@ def command(
     release_run.check_extras(target, sign=signing_key, card=card, with_verifier=with_verifier)
     key = release_run.load_signing_key(signing_key) if signing_key else None
     extras: dict[str, Any] = {"card": card, "with_verifier": with_verifier, "sign": key}
+    groups = released_evaluation.parse_groups(by)
+    if groups is not None and report is None:
+        raise click.UsageError("--by names the groups of a report; give --report FILE, too")
     journal = release_run.journal_path(target, synopsis)
     complete = release_run.find_complete_output(target, journal, resume=options["resume"], force=force)
     if complete is None:
@@ -83,7 +93,7 @@ def command(
         _check_report(report)
     with release_run.explain_resume(journal), output.show_progress(quiet) as progress:
         then = (SAMPLE_ROWS, WRITE_VALUES, MAKE_REPORT) if report else (SAMPLE_ROWS,)
-        released = release_run.measure_table(journal, progress, quiet=quiet, then=then, **options)
+        released = release_run.measure_table(journal, progress, quiet=quiet, then=then, groups=groups, **options)
         if complete is not None:
             release_run.finish_complete_run(target, journal, complete, quiet=quiet)
             return

@@ -22,7 +22,7 @@ from dpsyn.evaluation.reader import open_tables, read_sources
 from dpsyn.evaluation.results import Distances, Evaluation, IdenticalRows
 from dpsyn.evaluation.tables import EvaluationTables, find_shared_rows, make_generator
 from dpsyn.marginals import Metric
-from dpsyn.marginals.comparison import check_group_attributes
+from dpsyn.marginals.comparison import choose_groups
 from dpsyn.options import check_seed, suggest_arguments
 from dpsyn.progress import Progress, ignore_progress
 from dpsyn.schema import Schema
@@ -39,7 +39,7 @@ def evaluate(
     target: str | None = None,
     income_columns: IncomeColumns | None = None,
     max_codes: Mapping[str, int] | str | Path | None = None,
-    by: Sequence[str] = (),
+    by: Sequence[str] | None = None,
     seed: int = 0,
     query: str | None = None,
     progress: Progress = ignore_progress,
@@ -66,7 +66,7 @@ def evaluate(
             states them; by default their largest value in the schema. The sets of its queries are sampled from 0 to
             this code.
         by: attributes whose values divide the rows into groups, such as ``["sex", "region"]``; each group is compared
-            by itself.
+            by itself. By default those that the schema declares as ``groups``.
         seed: the seed of all random choices: triples of attributes, range queries, and the rows of the baselines.
         query: a SELECT on ``real``, or the name of a table, if it is a database; or a SELECT on files, called ``data``.
         progress: is called with each phase.
@@ -78,7 +78,7 @@ def evaluate(
     schema = Schema.coerce(schema)
     check_seed(seed)
     _require_columns(schema, target, *(income_columns.names if income_columns else ()))
-    check_group_attributes(by, schema.modeled_attributes)
+    groups = choose_groups(by, schema)
     if max_codes is not None and not contest_preset.enumerations:
         raise UserError(f"the largest codes of columns are for preset match3; preset {preset} does not use them")
     largest = load_max_codes(max_codes, schema)
@@ -120,7 +120,7 @@ def evaluate(
         attributes=attributes,
         pairs=pairs,
         worst_pairs=tabulate_worst_pairs(tables, pairs),
-        groups=compare_groups(tables, by, seed),
+        groups=compare_groups(tables, groups, seed),
         left_out=tuple(name for name in schema.names if schema.parts_of(name)[0] not in names),
     )
 

@@ -201,4 +201,5 @@ def reduce_schema(schema: Schema, named: frozenset[str], max_attributes: int) ->
         derive=derive,
         rules=tuple(rule for rule in schema.rules if {*rule.mentions()} <= kept),
         measure_together=tuple(group for group in schema.measure_together if {*group.attributes} <= kept),
+        groups=(),
     )

@@ -27,7 +27,7 @@ from typing import Any
 import msgspec
 
 from dpsyn.errors import InternalError, UserError, quote_argument
-from dpsyn.schema import Attribute
+from dpsyn.schema import Schema
 from dpsyn.suggestions import suggest_names
 
 ShareTable = tuple[tuple[float, ...], ...]
@@ -255,16 +255,29 @@ class Comparison:
         }
 
 
-def check_group_attributes(by: Sequence[str], attributes: Sequence[Attribute]) -> None:
-    """Refuse names of attributes that are not compared, or that have too many values for a list of groups."""
-    if not isinstance(by, list | tuple) or not all(isinstance(name, str) for name in by):
+def choose_groups(by: Sequence[str] | None, schema: Schema) -> tuple[str, ...]:
+    """The attributes of groups: those that were asked for, or by default those that the schema declares.
+
+    Attributes that are not compared, or that have too many values for a list of groups, are refused.
+    """
+    chosen = schema.groups if by is None else by
+    if not isinstance(chosen, list | tuple) or not all(isinstance(name, str) for name in chosen):
         raise UserError(f"by is {quote_argument(by)}; give a list, such as ['sex', 'region']")
-    known = {attribute.name: attribute for attribute in attributes}
-    for name in by:
+    known = {attribute.name: attribute for attribute in schema.modeled_attributes}
+    for name in chosen:
         if name not in known:
             raise UserError(f"{quote_argument(name)} is not compared; {suggest_names(name, list(known))}")
         size = known[name].size if known[name].coded else 0
         if size > MAX_GROUPS:
             raise UserError(f"{name!r} has {size:,} values or bins; give an attribute with at most {MAX_GROUPS} groups")
-    if len(set(by)) < len(by):
+    if len(set(chosen)) < len(chosen):
         raise UserError("by names an attribute twice; name each once")
+    return tuple(chosen)
+
+
+def list_declared_groups(schema: Schema) -> tuple[str, ...]:
+    """The groups that the schema of a release declares, without those that have too many values for a list.
+
+    A release may have changed their bins, and what follows a release must not fail because of the rows.
+    """
+    return tuple(name for name in schema.groups if schema[name].size <= MAX_GROUPS)

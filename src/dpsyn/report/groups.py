@@ -9,6 +9,7 @@ from dpsyn.report.numbers import format_number
 
 if TYPE_CHECKING:
     from dpsyn.marginals import GroupComparison
+    from dpsyn.schema import Schema
 
 SMALL = "small"
 """The flag of a group that cannot be judged."""
@@ -42,6 +43,13 @@ def group_rows(groups: Sequence[GroupComparison]) -> list[tuple[str, ...]]:
         )
         for group in groups
     ]
+
+
+def check_declared_groups(schema: Schema) -> None:
+    """Refuse groups of a schema that a report cannot list, before anything is spent on one."""
+    from dpsyn.marginals.comparison import choose_groups
+
+    choose_groups(None, schema)
 
 
 def group_lines(groups: Sequence[GroupComparison], by: Sequence[str] = ()) -> list[str]:

@@ -34,7 +34,7 @@ def run_rows(account: DatasetAccount) -> list[tuple[str, ...]]:
     return [
         (
             run.run,
-            _format_time(run.opened_at),
+            format_time(run.opened_at),
             format_number(float(run.budget.epsilon)),
             format_number(float(run.budget.delta)),
             f"{len(run.measurements):,}",
@@ -48,7 +48,7 @@ def run_rows(account: DatasetAccount) -> list[tuple[str, ...]]:
 def run_notes(account: DatasetAccount, file: str) -> list[str]:
     """What the data owner should know of some runs: open ones may be abandoned, some are not private."""
     notes = [
-        f"Run {run.run} is open since {_format_time(run.opened_at)} and reserves its whole budget. If no release is "
+        f"Run {run.run} is open since {format_time(run.opened_at)} and reserves its whole budget. If no release is "
         f"running, it was abandoned; to free its unspent budget, run:  dpsyn ledger close {file} {run.run}"
         for run in account.runs
         if not run.closed
@@ -166,5 +166,6 @@ def _run_state(run: RunAccount) -> str:
     return state if run.uses_real_noise else f"{state}, {NOT_PRIVATE}"
 
 
-def _format_time(time: str) -> str:
+def format_time(time: str) -> str:
+    """When something was recorded."""
     return f"{datetime.fromisoformat(time):%Y-%m-%d %H:%M} UTC"

@@ -112,7 +112,9 @@ _BANNERS: dict[bool | None, tuple[BannerTone, str]] = {
 }
 
 
-def publishable_report(synopsis: Synopsis, table: Any, *, by: Sequence[str] = (), made: date | None = None) -> str:
+def publishable_report(
+    synopsis: Synopsis, table: Any, *, by: Sequence[str] | None = None, made: date | None = None
+) -> str:
     """One HTML file about synthetic rows that may be published with them.
 
     Args:
@@ -120,6 +122,7 @@ def publishable_report(synopsis: Synopsis, table: Any, *, by: Sequence[str] = ()
         table: synthetic rows as an Arrow table. It may have no rows: the released estimate of their number can be 0,
             and then the release must not fail.
         by: attributes whose values divide the rows into groups, such as ``["sex"]``; each group is compared by itself.
+            By default those that the schema declares as ``groups``.
         made: the date on the page; by default today.
 
     Privacy: costs nothing. The page shows only what the synopsis and the synthetic rows contain.

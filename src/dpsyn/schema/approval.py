@@ -174,6 +174,26 @@ def list_entries(text: str, names: Sequence[str] = ()) -> tuple[DraftEntry, ...]
 
 
 @_translate_mistakes
+def list_shared_entries(text: str) -> tuple[tuple[str, ...], ...]:
+    """The titles of columns that share one entry by an alias, approved or not."""
+    return tuple(titles for titles in _Document(text).shared_titles() if len(titles) > 1)
+
+
+@_translate_mistakes
+def withdraw_approvals(before: str, after: str) -> str:
+    """The text ``after``, in which only what was approved ``before`` is approved; the rest is taken from the data.
+
+    An approval holds for an entry as it was: under its name, and with the same fields. Its reason may be reworded.
+    """
+    given, document = _Document(before).approved_entries(), _Document(after)
+    approvals = set(given.values())
+    void = [path for path, entry in document.approved_entries().items() if entry not in approvals]
+    if not void:
+        return after
+    return document.change(document.sharing(void), lambda _: {"provenance": "data", "because": None, "drafted": None})
+
+
+@_translate_mistakes
 def edit_entry(text: str, name: str, changes: Mapping[str, Any]) -> str:
     """The text after fields of an entry were set; None removes a field. It answers the remark, which is removed.
 
@@ -220,8 +240,12 @@ def describe_table(text: str, changes: Mapping[str, Any]) -> str:
 
 def draft_digest(fields: Mapping[str, Any]) -> str:
     """A digest of what an entry states, without marks such as its reason; shortened, as it is to notice edits only."""
-    stated = {key: value for key, value in fields.items() if key not in _MARKS}
-    return hashlib.sha256(_canonical(stated).encode()).hexdigest()[:8]
+    return hashlib.sha256(_canonical(_stated(fields)).encode()).hexdigest()[:8]
+
+
+def _stated(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """What an entry states, without its marks."""
+    return {key: value for key, value in fields.items() if key not in _MARKS}
 
 
 def states_facts(fields: Mapping[str, Any]) -> bool:
@@ -392,7 +416,7 @@ class _Document:
     def draft_entry(self, group: Sequence[yaml_io.YamlPath]) -> DraftEntry:
         """The entry that a group of columns shares."""
         entry = self.value_at(group[0])
-        fields = {key: value for key, value in entry.items() if key not in _MARKS}
+        fields = _stated(entry)
         return DraftEntry(
             title=title_of(group[0]),
             names=tuple(title_of(path) for path in group),
@@ -400,6 +424,21 @@ class _Document:
             remark=str(entry.get("remark") or ""),
             unchanged=states_facts(fields) and entry.get("drafted") == draft_digest(fields),
         )
+
+    def shared_titles(self) -> Iterator[tuple[str, ...]]:
+        """The titles of each entry: several, if an alias makes columns share it."""
+        for paths in self._sharers.values():
+            yield tuple(title_of(path) for path in paths)
+
+    def approved_entries(self) -> dict[yaml_io.YamlPath, str]:
+        """What every approved entry states, with its name; rules have none, because their numbers change."""
+        paths = [path for paths in self._sharers.values() for path in paths]
+        entries = {path: self.value_at(path) for path in paths if isinstance(self.value_at(path), dict)}
+        return {
+            path: _canonical([path[0] if path[0] == "rules" else path, _stated(entry), entry.get("drafted")])
+            for path, entry in entries.items()
+            if entry.get("provenance") == "approved"
+        }
 
     # ── names of entries ────────────────────────────────────────────────────────────────────────────────────
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsyn.errors import SchemaError
+from dpsyn.errors import SchemaError, quote_argument
 from dpsyn.schema.attributes import MISSING, Attribute, Identifier, Open, Value
 from dpsyn.schema.clock import Time
 from dpsyn.schema.constraint_model import ConstraintModel, TotalConstraint, compile_constraints
@@ -38,13 +38,14 @@ ErrorPath = tuple[str | int, ...]
 
 
 def check_relations(schema: Schema) -> None:
-    """Refuse a privacy unit, a derivation, a joint attribute or a rule that does not fit the attributes."""
+    """Refuse a privacy unit, a derivation, a joint attribute, a rule or a group that does not fit the attributes."""
     _check_privacy_unit(schema)
     _check_derive(schema)
     _check_measure_together(schema)
     for index, rule in enumerate(schema.rules):
         _check_rule(schema, rule, ("rules", index))
     _check_rules_together(schema)
+    _check_groups(schema)
 
 
 def _check_privacy_unit(schema: Schema) -> None:
@@ -125,6 +126,25 @@ def _check_measure_together(schema: Schema) -> None:
                 path,
             )
         used.update(joint.attributes)
+
+
+def _check_groups(schema: Schema) -> None:
+    """Refuse groups by attributes that no evaluation compares, or whose values nobody knows before a release.
+
+    How many values they have is checked where groups are listed: bins may change during a release, which must not fail.
+    """
+    names = schema.groups
+    if not isinstance(names, tuple) or not all(isinstance(name, str) for name in names):
+        raise SchemaError(f"groups is {quote_argument(names)}; give a list, such as [sex, region]", ("groups",))
+    compared = {attribute.name: attribute for attribute in schema.modeled_attributes}
+    for index, name in enumerate(schema.groups):
+        path = ("groups", index)
+        if name not in compared:
+            raise SchemaError(f"groups: {name!r} is not compared; {suggest_names(name, list(compared))}", path)
+        if isinstance(compared[name], Open):
+            raise SchemaError(f"groups: {name!r} has no public list of values, so its groups are not known", path)
+        if name in schema.groups[:index]:
+            raise SchemaError(f"groups: {name!r} is named twice", path)
 
 
 def _check_rule(schema: Schema, rule: AnyRule, path: ErrorPath) -> None:

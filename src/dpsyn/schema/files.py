@@ -43,7 +43,12 @@ FILE_PATH: yaml_io.YamlPath = ("file",)
 """The path of the section on how files are written, which is an entry by itself."""
 
 _COMMON = ("missing", "provenance", "because", "description", "remark", "drafted")
-_PLAIN_FIELDS: dict[str, Any] = {"dataset": str, "expected_size": int, "neighbors": NeighboringRelation}
+_PLAIN_FIELDS: dict[str, Any] = {
+    "dataset": str,
+    "expected_size": int,
+    "neighbors": NeighboringRelation,
+    "groups": tuple[str, ...],
+}
 
 
 def load_schema(path: str | Path) -> Schema:
@@ -125,6 +130,7 @@ def to_document(schema: Schema) -> dict[str, Any]:
         "derive",
         "measure_together",
         "rules",
+        "groups",
     )
     for key in (key for key in order if key in fields):
         document[key] = fields[key]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import shlex
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +68,8 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         derive: attributes that are computed from others.
         measure_together: attributes that are measured as one.
         rules: constraints that hold in every row, or on the whole table.
+        groups: attributes whose values divide the rows into groups, such as ``[sex, region]``; evaluations and reports
+            show the error of each group.
         file: how the files of the table are written; if left out, as UTF-8 with decimal points.
     """
 
@@ -79,6 +81,7 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     derive: tuple[Derive, ...] = ()
     measure_together: tuple[JointAttribute, ...] = ()
     rules: tuple[AnyRule, ...] = ()
+    groups: tuple[str, ...] = ()
     file: FileSyntax | None = None
 
     def __post_init__(self) -> None:
@@ -313,6 +316,10 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         if not isinstance(name, str):
             raise UserError(f"the name of the dataset is {quote_argument(name)}; give a text")
         return msgspec.structs.replace(self, dataset=name)
+
+    def with_groups(self, names: Sequence[str] | None) -> Schema:
+        """The schema with other groups that evaluations and reports show; the schema itself if none are given."""
+        return self if names is None else msgspec.structs.replace(self, groups=names)
 
     def require_public(self, file: str = "schema.yaml") -> None:
         """Refuse a release if any entry was taken from the data; the error shows how to approve it in ``file``.

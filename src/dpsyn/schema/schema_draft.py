@@ -23,7 +23,7 @@ from dpsyn.suggestions import format_names, suggest_names
 
 _T = TypeVar("_T")
 
-_TABLE_FIELDS = ("dataset", "expected_size", "neighbors", "privacy_unit")
+_TABLE_FIELDS = ("dataset", "expected_size", "neighbors", "privacy_unit", "groups")
 """The fields of the whole table that ``describe_table`` sets."""
 
 
@@ -141,6 +141,10 @@ class SchemaDraft:
         """The entries that were taken from the data and are not approved, or those of these names; private."""
         return approval.list_entries(self._text, names)
 
+    def shared_entries(self) -> tuple[tuple[str, ...], ...]:
+        """The columns that share one entry, approved or not: they are changed and approved together."""
+        return approval.list_shared_entries(self._text)
+
     def __repr__(self) -> str:
         waiting = len(self.unapproved)
         state = f"{waiting} not approved" if waiting else "all approved"
@@ -203,7 +207,7 @@ class SchemaDraft:
         return draft
 
     def describe_table(self, **fields: Any) -> SchemaDraft:
-        """The draft with the dataset's name, its expected size, the neighboring relation, or the privacy unit.
+        """The draft with the dataset's name, its expected size, the neighboring relation, the privacy unit, or groups.
 
         For example ``describe_table(dataset="survey 2024", expected_size=40_000)``.
         """
@@ -232,6 +236,17 @@ class SchemaDraft:
             self._text, names, because, everything=everything, as_drafted=as_drafted, despite_remarks=despite_remarks
         )
         return self._replace(text)
+
+    def withdraw_approvals(self, earlier: SchemaDraft) -> SchemaDraft:
+        """The draft with those approvals that an earlier one has for the same entries; others need another approval.
+
+        For a text that somebody has edited as a whole: an approval must not outlive the entry that it was given for.
+        """
+        if not isinstance(earlier, SchemaDraft):
+            raise SchemaError(
+                f"the earlier draft is {quote_argument(earlier)}; give a draft, as SchemaDraft.load reads it"
+            )
+        return self._replace(approval.withdraw_approvals(earlier._text, self._text))
 
     # ── the text ─────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -29,8 +29,8 @@ SYNONYMS = {
     "categories": "values", "levels": "values", "null": "missing", "nullable": "missing", "optional": "missing",
     "type": "kind", "size": "codes", "begin": "start", "precision": "decimals", "rows": "expected_size",
     "columns": "attributes", "fields": "attributes", "neighbours": "neighbors", "neighbor": "neighbors",
-    "unit": "privacy_unit", "protection": "privacy_unit", "recode": "measure_together", "group": "measure_together",
-    "groups": "measure_together", "joint": "measure_together", "reason": "because", "constraints": "rules",
+    "unit": "privacy_unit", "protection": "privacy_unit", "recode": "measure_together", "group": "groups",
+    "by": "groups", "joint": "measure_together", "reason": "because", "constraints": "rules",
 }  # fmt: skip
 """Kinds and fields by the names that other tools, or earlier versions of DPSyn, give them."""
 

@@ -85,8 +85,7 @@ def point_add(a: Point, b: Point) -> Point:
 def point_multiply(number: int, point: Point) -> Point:
     result = IDENTITY
     while number:
-        if number & 1:
-            result = point_add(result, point)
+        result = point_add(result, point) if number & 1 else result
         point, number = point_add(point, point), number >> 1
     return result
 
@@ -122,11 +121,8 @@ def is_usable_key(key: bytes) -> bool:
 
 
 def ed25519_verifies(key: bytes, message: bytes, signature: bytes) -> bool:
-    point = point_decode(key) if is_usable_key(key) else None
-    if point is None or len(signature) != 64:
-        return False
-    s = int.from_bytes(signature[32:], "little")
-    if s >= ORDER:  # otherwise a second signature could be made from the first
+    point, s = point_decode(key) if is_usable_key(key) else None, int.from_bytes(signature[32:], "little")
+    if point is None or len(signature) != 64 or s >= ORDER:  # a larger s would be a second signature from the first
         return False
     k = int.from_bytes(hashlib.sha512(signature[:32] + key + message).digest(), "little") % ORDER
     x, y, z, t = point
@@ -158,8 +154,13 @@ def load_json(content: str | bytes) -> Any:
     return json.loads(content, object_pairs_hook=build)
 
 
+def compact(data: Any, *, sort_keys: bool = False, ensure_ascii: bool = False) -> bytes:
+    text = json.dumps(data, separators=(",", ":"), sort_keys=sort_keys, ensure_ascii=ensure_ascii, allow_nan=False)
+    return text.encode()
+
+
 def canonical(data: Any) -> bytes:
-    return json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False).encode()
+    return compact(data, sort_keys=True, ensure_ascii=True)
 
 
 def sha256(data: bytes) -> str:
@@ -167,12 +168,11 @@ def sha256(data: bytes) -> str:
 
 
 def hash_file(path: str) -> tuple[str, int]:
-    digest, size = hashlib.sha256(), 0
+    digest = hashlib.sha256()
     with open(path, "rb") as file:
         for block in iter(lambda: file.read(1 << 20), b""):
             digest.update(block)
-            size += len(block)
-    return digest.hexdigest(), size
+        return digest.hexdigest(), file.tell()
 
 
 def read_small(path: str) -> bytes:
@@ -393,6 +393,7 @@ def check_sensitivity(purpose: str, data: Data, unit: Data) -> None:
         found, needed = exact(data["sensitivity_squared"]), many * each**2 if scores else rows**2 * changed
     else:
         found, needed = exact(data["sensitivity"]), many * each if data["kind"] == "laplace" else rows
+        needed *= 2 if re.fullmatch(r"which of \d+ tables is nearest", purpose) else 1
         monotone = data["kind"] == "exponential" and data["monotone"] is not False
         require(not (monotone and changed == 2), f"{purpose}: monotone scores", "none if units are replaced")
     require(found >= needed, f"{purpose}: sensitivity {found}", f"at least {needed}")
@@ -493,14 +494,19 @@ def check_cost(certificate: Data) -> str:
     require(spent <= rho, f"Gaussian noise spent ρ = {float(spent):.9g}", f"at most {float(rho):.9g}")
     require(total.delta <= threshold <= delta, f"thresholds spent δ = {float(total.delta):g}", f"{float(threshold):g}")
     require(fits_pure(total.pure, planned), "more pure ε was spent", "what was planned")
-    worst_mu2 = round_up(2 * rho * (1 + Fraction(3, 1024**2 - 3)))
-    worst = Cost(rho + pure_rho(Counter(planned)), worst_mu2, Counter(planned), threshold)
-    require(keeps_guarantee(worst, epsilon, delta), "a budget that exceeds (ε, δ)", "one that keeps them")
+    require(keeps_guarantee(worst_case(stated), epsilon, delta), "a budget that exceeds (ε, δ)", "one that keeps them")
     certified = check_bounds(certificate, total, epsilon, delta)
     for name, kind in (("lost_answers", int), ("left_out", list), ("declared_public", list), ("recipe", dict)):
         require(isinstance(certificate[name], kind), f"another {name}", "as DPSyn writes it")
     number = len(certificate["measurements"])
     return f"{number} measurements cost ε = {certified:.7g} of {float(epsilon):g} at δ = {float(delta):g}"
+
+
+def worst_case(budget: Data) -> Cost:
+    """The most expensive run within a budget, with Gaussian noise on the coarsest allowed lattice."""
+    rho, pure = exact(budget["rho"]), Counter(map(exact, budget["pure_epsilons"]))
+    mu2 = round_up(2 * rho * (1 + Fraction(3, 1024**2 - 3)))
+    return Cost(rho + pure_rho(pure), mu2, pure, exact(budget["threshold_delta"]))
 
 
 def keeps_guarantee(cost: Cost, epsilon: Fraction, delta: Fraction) -> bool:
@@ -604,10 +610,6 @@ def hash_contents(release: Release, entry: Data) -> str:
     return digest.hexdigest()
 
 
-def compact(data: Any) -> bytes:
-    return json.dumps(data, separators=(",", ":"), ensure_ascii=False).encode()
-
-
 def hash_recoding(release: Release, recoding: Data) -> str:
     digest = hashlib.sha256(compact(recoding["origin"]))
     for column in recoding["columns"]:
@@ -689,6 +691,46 @@ def check_cards(release: Release) -> str:
     return f"{' and '.join(checked)} agree" if checked else "there are none"
 
 
+def check_choice(release: Release, entries: Any) -> str:
+    """The release was chosen among candidates as stated, and the stated cost is that of all of them and the choice."""
+    data = release.json("choice.json")
+    named, choice, chosen = data["candidates"], data["choice"], data["chosen"]
+    require((data["format"], len(data)) == (1, 6), "another choice.json", "one of format 1")
+    require(named.get(chosen) == release.certificates[-1], f"another certificate of {chosen!r}", "that of the release")
+    certificates = [*named.values(), choice]
+    for each in certificates:
+        check_cost(each)
+        if entries:
+            check_ledger(each, entries)
+    owners = {canonical([each["dataset"], each["privacy_unit"]]) for each in certificates}
+    require(len(owners) == 1, "candidates of different datasets", "those of one dataset")
+    require(len({each["run"] for each in certificates}) == len(certificates), "a run that counts twice", "each once")
+    recipe, (record,) = choice["recipe"], choice["measurements"]
+    listed = [(each["name"], each["run"]) for each in recipe["candidates"]]
+    same = recipe["name"] == "choice" and listed == [(name, each["run"]) for name, each in named.items()]
+    require(same, "a choice among other candidates", "among those that are listed")
+    digest = sha256(json.dumps(recipe, sort_keys=True).encode())
+    require(choice["contents_hash"] == digest, "another list of candidates was bound", digest)
+    asked = record["purpose"] == f"which of {len(named)} tables is nearest"
+    require(asked and record["mechanism"]["kind"] == "exponential", f"a choice by {record['purpose']!r}", "by distance")
+    answer = sha256(b"[1]\n" + struct.pack("<q", list(named).index(chosen)))
+    require(record["answer_hash"] == answer, f"the choice was not {chosen!r}", "the answer that was charged")
+    budgets = [each["guarantee"] for each in certificates]
+    epsilon, delta = (sum((exact(budget[n]) for budget in budgets), Fraction(0)) for n in ("epsilon", "delta"))
+    worst = sum(map(worst_case, budgets), Cost())
+    most, stated = float(epsilon), data["epsilon"]
+    keeps = math.isclose(stated, most) or keeps_guarantee(worst, Fraction(stated * (1 + 1e-6)), delta)
+    require(keeps and stated <= most * (1 + 1e-9), f"ε = {stated} of all of it", f"what keeps δ, at most {most:.7g}")
+    require(math.isclose(data["delta"], delta, rel_tol=1e-9), f"δ = {data['delta']} of all of it", float(delta))
+    text = read_small(release.file("choice.txt")).decode()
+    lines = re.findall(r"^Guarantee of all of it: ε = (\S+), δ = (\S+), against", text, re.MULTILINE)
+    pairs = zip(lines[0], (stated, data["delta"])) if len(lines) == 1 else [("0", 1.0)]
+    same = all(number * (1 - 1e-9) <= float(shown) <= number * (1 + 2e-5) for shown, number in pairs)
+    same = same and text.startswith(f"Chosen: {chosen}, among {', '.join(named)}.\n")
+    require(same, "another choice.txt", "the choice and the guarantee of all of it")
+    return f"{chosen} of {len(named)} candidates; all of it costs ε = {stated:.7g}, δ = {float(delta):g}"
+
+
 # ── the ledger ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -736,52 +778,49 @@ def check_ledger(certificate: Data, rows: list[Any]) -> str:
 # ── the command ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class Checks:
-    """The checks that were made: what, whether it holds, and what was found."""
+def verify(path: str, key: bytes | None = None, ledger: str | None = None) -> list[tuple[str, bool, str]]:
+    """All checks of a release: what, whether it holds, what was found. The key is 32 bytes, or None."""
+    release = Release(path)
+    results: list[tuple[str, bool, str]] = []
 
-    def __init__(self) -> None:
-        self.results: list[tuple[str, bool, str]] = []
-
-    def run(self, what: str, check: Callable[..., Any], *arguments: Any) -> Any:
+    def run(what: str, check: Callable[..., Any], *arguments: Any) -> Any:
         """Make a check; whatever goes wrong in it is a reason to refuse."""
+        found, result = "", None
         try:
             result = check(*arguments)
-            self.results.append((what, True, result[1] if isinstance(result, tuple) else result))
-            return result
-        except Refused as refused:
-            self.results.append((what, False, str(refused)))
+            found = result[1] if isinstance(result, tuple) else result
         except Misuse:
             raise
         except Exception as error:  # a forged file may break anything
-            self.results.append((what, False, f"not as DPSyn writes it ({type(error).__name__}: {str(error)[:100]})"))
-        return None
+            plain = f"not as DPSyn writes it ({type(error).__name__}: {str(error)[:100]})"
+            found = str(error) if isinstance(error, Refused) else plain
+        results.append((what, result is not None, found))
+        return result
 
-
-def verify(path: str, key: bytes | None = None, ledger: str | None = None) -> list[tuple[str, bool, str]]:
-    """All checks of a release; the key is 32 bytes, or None."""
-    release, checks = Release(path), Checks()
-    opened = checks.run("synopsis", release.open_synopsis)
+    opened = run("synopsis", release.open_synopsis)
     if key is not None or os.path.isfile(release.signatures):
-        signed = checks.run("signature", check_signature, release, key)
+        signed = run("signature", check_signature, release, key)
         if signed and opened:
-            checks.run("signed content", check_statement, release, signed[0])
+            run("signed content", check_statement, release, signed[0])
     if opened:
-        entries = ledger and checks.run("ledger", lambda: (read_ledger(ledger), f"{ledger} is an intact chain"))
+        entries = ledger and run("ledger", lambda: (read_ledger(ledger), f"{ledger} is an intact chain"))
         for number, entry in enumerate(release.manifest["releases"], start=1):
             if entry["certificate"] is None:
-                checks.results.append((f"release {number}", False, "imported numbers; expected a certificate"))
+                results.append((f"release {number}", False, "imported numbers; expected a certificate"))
                 continue
-            checks.run(f"release {number}, cost", check_cost, entry["certificate"])
-            checks.run(f"release {number}, numbers", check_numbers, release, entry)
+            run(f"release {number}, cost", check_cost, entry["certificate"])
+            run(f"release {number}, numbers", check_numbers, release, entry)
             if entries:
-                checks.run(f"release {number}, ledger", check_ledger, entry["certificate"], entries[0])
+                run(f"release {number}, ledger", check_ledger, entry["certificate"], entries[0])
         if not release.manifest["releases"]:
-            checks.results.append(("releases", False, "none; expected at least one"))
+            results.append(("releases", False, "none; expected at least one"))
         if release.is_folder:
-            checks.run("certificate files", check_certificate_files, release)
-            checks.run("rows", check_rows, release)
-            checks.run("cards", check_cards, release)
-    return checks.results
+            run("certificate files", check_certificate_files, release)
+            run("rows", check_rows, release)
+            run("cards", check_cards, release)
+            if release.has("choice.json") or release.has("choice.txt"):
+                run("choice", check_choice, release, entries and entries[0])
+    return results
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -34,7 +34,8 @@ from dpsyn.marginals.comparison import (
     MAX_PAIR_TABLES,
     AttributeStatistics,
     ShareTable,
-    check_group_attributes,
+    choose_groups,
+    list_declared_groups,
 )
 from dpsyn.query.observations import estimate_one_way_outputs
 from dpsyn.query.query import make_output_axis
@@ -178,7 +179,7 @@ class _ComparedTable:
         )
 
 
-def compare_rows(synopsis: Synopsis, table: pa.Table, *, by: Sequence[str] = ()) -> ReleaseComparison:
+def compare_rows(synopsis: Synopsis, table: pa.Table, *, by: Sequence[str] | None = None) -> ReleaseComparison:
     """Compare synthetic rows with every released marginal.
 
     A table without rows is compared like any other: all of its shares are 0.
@@ -187,14 +188,14 @@ def compare_rows(synopsis: Synopsis, table: pa.Table, *, by: Sequence[str] = ())
         synopsis: what was released.
         table: synthetic rows, as an Arrow table with the schema's columns.
         by: attributes whose values divide the rows into groups, which are compared as far as released marginals hold
-            the attribute together with others.
+            the attribute together with others; by default those that the schema declares.
 
     Privacy: costs nothing. It reads only the release and the given rows, which must be synthetic.
     """
     if not isinstance(table, pa.Table):
         raise UserError(f"a {type(table).__name__} is not an Arrow table; dpsyn.read_table makes one of it")
     codec = Codec(synopsis.schema)
-    check_group_attributes(by, codec.attributes)
+    group_names = list_declared_groups(synopsis.schema) if by is None else choose_groups(by, synopsis.schema)
     codes = _encode_rows(codec, table)
     total = max(synopsis.model.total, 1.0)
     rounds = [measurement_round for release in synopsis.releases for measurement_round in release.rounds]
@@ -220,7 +221,7 @@ def compare_rows(synopsis: Synopsis, table: pa.Table, *, by: Sequence[str] = ())
         worst_pairs=tuple(_make_pair_table(pair, codec.attributes, total) for pair, _ in worst),
         groups=tuple(
             group
-            for name in by
+            for name in group_names
             for group in compare_release_groups(
                 name, _pairs_with(name, [pair for pair, _ in pairs]), codec.attributes, len(codes), total
             )

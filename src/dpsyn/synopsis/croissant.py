@@ -9,6 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from dpsyn.accounting.exact_numbers import format_short
 from dpsyn.inference.measurements import Release
 
 VERSION = "http://mlcommons.org/croissant/1.1"
@@ -89,7 +90,7 @@ def describe_dataset(
     else:
         source, sets = {"fileSet": {"@id": "rows"}}, [_describe_file_set(paths, resource["mediatype"])]
     guarantees = [
-        f"({float(each.certificate.account.budget.epsilon):g}, {float(each.certificate.account.budget.delta):g})"
+        f"({float(each.certificate.account.budget.epsilon):g}, {format_short(each.certificate.account.budget.delta)})"
         for each in releases
         if each.certificate
     ]

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from dpsyn.accounting.certificate import PRIVACY_FLAG
+from dpsyn.accounting.exact_numbers import format_short
 from dpsyn.inference.measurements import Release
 
 NOT_VERIFIED = "Guarantee not verified here."
@@ -66,6 +67,6 @@ def describe_combined_cost(releases: Sequence[Release]) -> list[str]:
     delta = sum(certificate.account.budget.delta for certificate in known)
     imported = "" if len(known) == len(releases) else "; imported numbers cost more on top of that"
     return [
-        f"The guarantees add up to ε = {float(epsilon):g}, δ = {float(delta):g}, "
+        f"The guarantees add up to ε = {float(epsilon):g}, δ = {format_short(delta)}, "
         f"against {known[0].privacy_unit.description}{imported}."
     ]

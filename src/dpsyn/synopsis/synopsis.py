@@ -492,8 +492,11 @@ class Synopsis(DirectAnswers):
 
         return answer_query(self, (), where)
 
-    def compare_rows(self, table: pa.Table, *, by: Sequence[str] = ()) -> ReleaseComparison:
-        """How close synthetic rows, as an Arrow table, are to the released marginals; ``by`` names groups of rows."""
+    def compare_rows(self, table: pa.Table, *, by: Sequence[str] | None = None) -> ReleaseComparison:
+        """How close synthetic rows, as an Arrow table, are to the released marginals; ``by`` names groups of rows.
+
+        By default these are the groups that the schema declares.
+        """
         from dpsyn.synopsis.comparison import compare_rows
 
         comparison = compare_rows(self, table, by=by)

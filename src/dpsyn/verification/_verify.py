@@ -11,6 +11,7 @@ import gzip
 import hashlib
 import json
 import math
+import re
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,13 +20,26 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
-from dpsyn.accounting import Certificate, Ledger, LedgerCheckpoint, LedgerHead
+import numpy as np
+
+from dpsyn.accounting import (
+    Budget,
+    Certificate,
+    Exponential,
+    Ledger,
+    LedgerCheckpoint,
+    LedgerHead,
+    combine_budgets,
+    hash_answer,
+)
 from dpsyn.accounting.reconcile import find_differences
 from dpsyn.errors import DPSynError, LedgerError, MissingExtraError, SignatureError
 from dpsyn.release_files import (
     CARD_NAME,
     CERTIFICATE_JSON_NAME,
     CERTIFICATE_TEXT_NAME,
+    CHOICE_JSON_NAME,
+    CHOICE_TEXT_NAME,
     CROISSANT_NAME,
     DATAPACKAGE_NAME,
     SIGNATURES_NAME,
@@ -169,6 +183,8 @@ def _make_checks(path: Path, key: PublicKey | None, ledger: Ledger | None) -> It
         yield _check("certificate files", partial(_check_certificate_files, path, loaded[0]))
         yield _check("rows", partial(_check_rows, path))
         yield _check("cards", partial(_check_cards, path, certificates))
+        if (path / CHOICE_JSON_NAME).exists() or (path / CHOICE_TEXT_NAME).exists():
+            yield _check("choice", partial(_check_choice, path, certificates, ledger))
 
 
 def _check(what: str, make: Callable[[], str]) -> VerificationCheck:
@@ -182,6 +198,10 @@ def _check(what: str, make: Callable[[], str]) -> VerificationCheck:
     except _MALFORMED as error:
         reason = str(error) if isinstance(error, DPSynError) else f"not as DPSyn writes it ({type(error).__name__})"
         return VerificationCheck(what, False, reason)
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'s' * (number != 1)}"
 
 
 def _require(holds: bool, found: str, expected: object) -> None:
@@ -218,7 +238,7 @@ def _check_statement(path: Path, stated: Mapping[str, Any]) -> str:
     for part in sorted({*found, *stated} - {"files"}):
         _require(stated.get(part) == found.get(part), f"another {part} was signed", "that of this release")
     number = len(found["certificates_sha256"])
-    return f"{len(files)} files, the manifest, {number} certificates and ledger entries are what was signed"
+    return f"{len(files)} files, the manifest, {_count(number, 'certificate')} and ledger entries are what was signed"
 
 
 # ── cost and numbers ─────────────────────────────────────────────────────────────────────────────────────────
@@ -228,7 +248,7 @@ def _read_certificates(synopsis: Path, certificates: list[dict[str, Any] | None]
     manifest = read_manifest_bytes(synopsis)
     certificates += find_certificates(manifest, synopsis)
     _require(bool(certificates), "no release", "at least one")
-    return f"{len(certificates)} releases, SHA-256 {hashlib.sha256(manifest).hexdigest()}"
+    return f"{_count(len(certificates), 'release')}, SHA-256 {hashlib.sha256(manifest).hexdigest()}"
 
 
 def _check_cost(data: dict[str, Any] | None) -> str:
@@ -262,7 +282,7 @@ def _check_ledger(ledger: Ledger, certificates: Sequence[dict[str, Any] | None])
     result = ledger.verify([checkpoint])
     faults = [*result.faults, *result.not_compared]
     _require(not faults, "; ".join(faults[:3]), "the runs as they are certified")
-    return f"{result.entries} entries are intact, and record {len(heads)} releases as certified"
+    return f"{result.entries} entries are intact, and record {_count(len(heads), 'release')} as certified"
 
 
 # ── the other files of a folder ──────────────────────────────────────────────────────────────────────────────
@@ -273,7 +293,7 @@ def _check_certificate_files(folder: Path, synopsis: Synopsis) -> str:
     same = data == json.loads(json.dumps(guarantee_data(synopsis.releases)))
     _require(same, f"another {CERTIFICATE_JSON_NAME}", "the certificates of the synopsis")
     text = _read_small(folder / CERTIFICATE_TEXT_NAME).decode()
-    stated = [line for line in text.splitlines() if line.startswith(_GUARANTEE)]
+    stated = [re.sub("e-0+", "e-", line) for line in text.splitlines() if line.startswith(_GUARANTEE)]  # or 1e-09
     expected = [f"{_GUARANTEE}{each.guarantee}." for each in synopsis.certificates if each]
     _require(stated == expected, f"{CERTIFICATE_TEXT_NAME}: {'; '.join(stated)}", "; ".join(expected))
     return f"{CERTIFICATE_JSON_NAME} and {CERTIFICATE_TEXT_NAME} state the guarantees of the synopsis"
@@ -316,6 +336,46 @@ def _check_cards(folder: Path, certificates: Sequence[dict[str, Any] | None]) ->
                 _require(digest == each["sha256"], f"{each['contentUrl']} has SHA-256 {digest}", each["sha256"])
         agreeing.append(CROISSANT_NAME)
     return f"{' and '.join(agreeing)} agree with the certificates and the rows" if agreeing else "there are none"
+
+
+def _check_choice(folder: Path, certificates: Sequence[dict[str, Any] | None], ledger: Ledger | None) -> str:
+    """The release was chosen among candidates as stated, and the stated cost is that of all of them and the choice."""
+    data = _read_json(folder / CHOICE_JSON_NAME)
+    candidates, choice, chosen = data["candidates"], data["choice"], data["chosen"]
+    _require((data["format"], len(data)) == (1, 6), f"another {CHOICE_JSON_NAME}", "one of format 1")
+    _require(candidates.get(chosen) == certificates[-1], f"another certificate of {chosen!r}", "that of this release")
+    everything = [*candidates.values(), choice]
+    for each in everything:
+        _check_cost(each)
+    if ledger is not None:
+        _check_ledger(ledger, everything)
+    owners = [(each["dataset"], each["privacy_unit"]) for each in everything]
+    _require(all(each == owners[0] for each in owners), "candidates of different datasets", "those of one dataset")
+    recipe, (record,) = choice["recipe"], Certificate.from_data(choice).account.measurements
+    listed = [(each["name"], each["run"]) for each in recipe["candidates"]]
+    runs = [(name, each["run"]) for name, each in candidates.items()]
+    _require(recipe["name"] == "choice" and listed == runs, "a choice among other candidates", "among those listed")
+    _require(len({each["run"] for each in everything}) == len(everything), "a run that counts twice", "each once")
+    digest = hashlib.sha256(json.dumps(recipe, sort_keys=True).encode()).hexdigest()
+    _require(choice["contents_hash"] == digest, "another list of candidates was bound", digest)
+    question = f"which of {len(candidates)} tables is nearest"
+    least = 2 * choice["privacy_unit"]["max_rows"]
+    asked = record.purpose == question and isinstance(record.cost, Exponential) and record.cost.sensitivity >= least
+    _require(asked, f"a choice by {record.purpose!r}", f"{question!r}, with sensitivity {least}")
+    answer = hash_answer(np.array([list(candidates).index(chosen)], np.int64))
+    _require(record.answer_hash == answer, f"the choice was not {chosen!r}", "the answer that was charged")
+    total = combine_budgets([Budget.from_data(each["guarantee"]) for each in everything])
+    for name, expected in (("epsilon", total.worst_epsilon), ("delta", float(total.delta))):
+        _require(math.isclose(data[name], expected, rel_tol=1e-6), f"{name} = {data[name]}", expected)
+    text = _read_small(folder / CHOICE_TEXT_NAME).decode()
+    stated = re.search(r"^Guarantee of all of it: ε = (\S+), δ = (\S+), against", text, re.MULTILINE)
+    same = stated and all(
+        data[name] * (1 - 1e-9) <= float(number) <= data[name] * (1 + 2e-5)
+        for name, number in zip(("epsilon", "delta"), stated.groups(), strict=True)
+    )
+    named = text.startswith(f"Chosen: {chosen}, among {', '.join(candidates)}.\n")
+    _require(bool(same) and named, f"another {CHOICE_TEXT_NAME}", "the choice and the guarantee of all of it")
+    return f"{chosen} of {len(candidates)} candidates; all of it costs ε = {data['epsilon']:.7g}, δ = {data['delta']:g}"
 
 
 def _path_inside(folder: Path, name: str) -> Path:

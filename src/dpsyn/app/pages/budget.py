@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import secrets
+from dataclasses import dataclass
 from typing import Any
 
 from starlette.datastructures import FormData, QueryParams
@@ -16,9 +17,10 @@ import dpsyn
 from dpsyn.app.layout import Site, act, describe_error, show, text_of
 from dpsyn.app.security import redirect
 from dpsyn.app.workspace import PrivateTable, Release
-from dpsyn.atomic_files import exclusive_edit, write_text
+from dpsyn.atomic_files import exclusive_edit
 from dpsyn.errors import UserError
-from dpsyn.report.ledger import account_data, account_lines
+from dpsyn.report.ledger import account_data, account_lines, format_time
+from dpsyn.report.numbers import format_number
 
 PRESETS = (0.1, 0.5, 1.0, 2.0, 5.0)
 """ε that the page offers, and that a detailed forecast compares."""
@@ -27,6 +29,9 @@ QUICK_RECIPES = ("dpsyn", "independent")
 """Recipes that have a forecast within a second."""
 
 MAX_SHOWN_ATTRIBUTES = 60
+
+PLAN_NAME = "plan.yaml"
+"""The steward's plan in the folder of a release, if there is one."""
 
 
 def budget_page(request: Request, site: Site) -> Response:
@@ -54,7 +59,7 @@ def _render(request: Request, site: Site, table: PrivateTable, status: int = 200
         "account_lines": account_lines(account, set_cap="in the ledger") if account else [],
         "share": _used_share(account),
         "given": {},
-        "earlier": _find_earlier(site, table),
+        "earlier": _find_earlier(site, schema.dataset) if schema else [],
         "others": [each for each in site.work.tables() if each.id != table.id],
         "simulated": _read_simulation(table),
         "simulation": table.job("forecast"),
@@ -74,10 +79,37 @@ def _find_account(site: Site, dataset: str) -> dpsyn.DatasetAccount | None:
     return next((account for account in accounts if account.dataset == dataset), None)
 
 
-def _find_earlier(site: Site, table: PrivateTable) -> list[Release]:
-    """The releases of a table that have spent something, or may."""
-    releases = [each for each in site.work.releases() if each.table_id == table.id]
-    return [each for each in releases if each.is_made or each.state == "running" or each.run]
+@dataclass(frozen=True, slots=True)
+class EarlierRelease:
+    """A release of the same people: a run in the ledger that has spent something or may, or one that is just starting.
+
+    Attributes:
+        epsilon: its ε.
+        time: when it was begun.
+        release: the release in the workbench; None if it was made elsewhere.
+    """
+
+    epsilon: str
+    time: str
+    release: Release | None
+
+
+def _find_earlier(site: Site, dataset: str) -> list[EarlierRelease]:
+    """What was released of a dataset, by whatever way to the same ledger, the latest first."""
+    releases = [each for each in site.work.releases() if each.ledger == site.work.ledger]
+    by_run = {each.run: each for each in releases if each.run}
+    account = _find_account(site, dataset)
+    runs = [run for run in account.runs if run.measurements or not run.closed] if account else []
+    starting = [
+        each for each in releases if not each.run and each.state == "running" and each.facts.get("dataset") == dataset
+    ]
+    return [
+        *(EarlierRelease(str(each.facts.get("epsilon", "")), each.created_text, each) for each in starting),
+        *(
+            EarlierRelease(format_number(float(run.budget.epsilon)), format_time(run.opened_at), by_run.get(run.run))
+            for run in reversed(runs)
+        ),
+    ]
 
 
 def _used_share(account: dpsyn.DatasetAccount | None) -> float | None:
@@ -176,7 +208,7 @@ def _read_simulation(table: PrivateTable) -> dict[str, Any]:
 def start_release(request: Request, site: Site, form: FormData) -> Response:
     """Start a release, as ``dpsyn synthesize`` does; a form that is sent twice starts one."""
     table = site.work.table(request.path_params["table"])
-    with exclusive_edit(table.folder / "release"):  # two windows: the second one is asked whether to spend again
+    with exclusive_edit(site.work.folder / "release"):  # two windows: the second one is asked whether to spend again
         return _start_release(request, site, table, form)
 
 
@@ -185,22 +217,27 @@ def _start_release(request: Request, site: Site, table: PrivateTable, form: Form
     if started := site.work.find_started(text_of(form, "token")):
         return redirect(f"/releases/{started.id}?done=once")
     try:
-        if "again" not in form and _find_earlier(site, table):
-            raise UserError("this table was released before; confirm that another release shall spend again")
         words = release_words(form)
         draft = table.read_draft()
-        draft.to_schema().require_public("this schema")
+        schema = draft.to_schema()
+        schema.require_public("this schema")
+        if "again" not in form and _find_earlier(site, schema.dataset):
+            raise UserError("these people were released before; confirm that another release shall spend again")
     except UserError as error:
         return _render(request, site, table, 400, problem=describe_error(error), given=given)
-    settings = {"table": table.id, "epsilon": text_of(form, "epsilon"), "ledger": str(site.work.ledger)}
-    release, is_new = site.work.new_release(table.title, text_of(form, "token"), settings)
+    settings = {
+        "table": table.id,
+        "dataset": schema.dataset,
+        "epsilon": text_of(form, "epsilon"),
+        "ledger": str(site.work.ledger),
+        "data": table.data,
+        "words": words,
+    }
+    plan = str(form.get("plan", "")).replace("\r\n", "\n").strip()
+    files = {"schema.yaml": draft.to_yaml(), **({PLAN_NAME: f"{plan}\n"} if plan else {})}
+    release, is_new = site.work.new_release(table.title, text_of(form, "token"), settings, files)
     if not is_new:
         return redirect(f"/releases/{release.id}?done=once")
-    write_text(release.folder / "schema.yaml", draft.to_yaml(), private=True)
-    if plan := str(form.get("plan", "")).strip():
-        write_text(release.folder / "plan.yaml", plan.replace("\r\n", "\n") + "\n", private=True)
-        words += ["--plan", str(release.folder / "plan.yaml")]
-    release.save(data=table.data, words=words)
     release.job.start(release_arguments(release))
     return redirect(f"/releases/{release.id}")
 
@@ -243,6 +280,8 @@ def release_arguments(release: Release) -> list[str]:
     resume = ["--resume"] if release.journal.exists() else []
     schema, ledger = str(release.folder / "schema.yaml"), str(release.ledger)
     words = [str(word) for word in release.facts.get("words", [])]
+    if (plan := release.folder / PLAN_NAME).exists():
+        words += ["--plan", str(plan)]
     where = ["-o", f"{release.output}/", *report, "--ledger", ledger]
     return ["synthesize", *words, "-s", schema, *where, *resume, "--", str(release.facts.get("data", ""))]
 

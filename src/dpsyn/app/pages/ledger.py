@@ -24,7 +24,6 @@ def ledger_page(request: Request, site: Site) -> Response:
 def _render(request: Request, site: Site, status: int = 200, **context: Any) -> Response:
     accounts = dpsyn.Ledger(site.work.ledger).datasets()
     releases = {release.run: release for release in site.work.releases() if release.run}
-    releases |= {run: release for release in site.work.releases() if (run := _certified_run(site, release))}
     facts: dict[str, Any] = {
         "accounts": [
             {
@@ -42,19 +41,6 @@ def _render(request: Request, site: Site, status: int = 200, **context: Any) -> 
         "step": "",
     }
     return site.render(request, "ledger.html", status, **{**facts, **context})
-
-
-def _certified_run(site: Site, release: Any) -> str:
-    """The run that the certificate of a complete release names."""
-    if not release.is_made:
-        return ""
-    if not release.facts.get("run"):
-        try:
-            certificate = site.load_synopsis(release.output).certificates[-1]
-        except UserError:
-            return ""
-        release.save(run=certificate.run if certificate else "")
-    return str(release.facts["run"])
 
 
 def set_cap(request: Request, site: Site, form: FormData) -> Response:

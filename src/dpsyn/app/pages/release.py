@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import secrets
 import shutil
@@ -17,12 +18,12 @@ from starlette.routing import Route
 
 import dpsyn
 from dpsyn.app.jobs import Job
-from dpsyn.app.layout import Site, act, show, text_of
+from dpsyn.app.layout import Site, act, describe_error, show, text_of
 from dpsyn.app.pages.budget import release_arguments
 from dpsyn.app.security import redirect
 from dpsyn.app.workspace import NotFoundError, Release
 from dpsyn.errors import UserError
-from dpsyn.release_files import find_table
+from dpsyn.release_files import SIGNATURES_NAME, find_table
 from dpsyn.report.ledger import spent_share
 from dpsyn.report.numbers import format_count, format_percent
 from dpsyn.report.synopsis import describe_guarantee, forecast_lines, independence_lines
@@ -46,6 +47,8 @@ FILE_WORDS = {
     "deployment-card.json": "the facts of the release, for registries",
     "croissant.json": "what the columns are, for search engines of data",
     "verify_release.py": "a program that verifies the folder without DPSyn",
+    "choice.txt": "what was chosen among candidates, and what all of them cost, for people",
+    "choice.json": "the same for programs",
     "report.html": "how close the rows are to what was released",
 }
 
@@ -75,7 +78,9 @@ def _describe_run(release: Release) -> dict[str, Any]:
 def _describe_spent(account: dpsyn.RunAccount | None, state: str) -> str:
     """What a run has spent so far, in words."""
     if account is None:
-        return "Nothing is reserved or spent yet." if state != "given up" else ""
+        return {"given up": "", "failed": "Nothing was reserved or spent."}.get(
+            state, "Nothing is reserved or spent yet."
+        )
     share = format_percent(spent_share(account))
     measured = format_count(len(account.measurements), "noisy measurement")
     if account.closed:
@@ -154,9 +159,44 @@ def _render_result(request: Request, site: Site, release: Release, status: int =
         "formats": ROW_FORMATS,
         "token": secrets.token_hex(8),
         "has_table": _table_exists(release),
+        "signers": _read_signers(release),
+        "signing": "",
         "given": {},
     }
     return site.render(request, "result.html", status, **{**facts, **context})
+
+
+def _read_signers(release: Release) -> list[dpsyn.PublicKey]:
+    """Whose signatures the folder has; verifying it checks whether they are valid."""
+    try:
+        entries = json.loads((release.output / SIGNATURES_NAME).read_bytes())["signatures"]
+        return [dpsyn.PublicKey.parse(str(each["public_key"])) for each in entries]
+    except (OSError, ValueError, LookupError, TypeError, UserError):
+        return []
+
+
+def _require_passphrase() -> str:
+    raise UserError("the key has a passphrase; enter it")
+
+
+def sign_release(request: Request, site: Site, form: FormData) -> Response:
+    """Sign the release folder with the key in a file, as ``dpsyn sign`` does; or make a key first."""
+    release = site.work.release(request.path_params["release"])
+    path, passphrase = text_of(form, "key"), str(form.get("passphrase", ""))
+    try:
+        if not release.is_made:
+            raise UserError("the release is not complete")
+        if not path:
+            raise UserError("give the file of the key, such as /home/me/steward.key")
+        if "new" in form:
+            dpsyn.SigningKey.generate().save(Path(path).expanduser(), passphrase or None)
+        key = dpsyn.SigningKey.load(Path(path).expanduser(), passphrase or _require_passphrase)
+        unsigned = not (release.output / SIGNATURES_NAME).exists()
+        extras = unsigned and "extras" in form
+        dpsyn.sign(release.output, key, card=extras, with_verifier=extras)
+    except UserError as error:
+        return _render_result(request, site, release, 400, signing=describe_error(error), given={"key": path})
+    return redirect(f"/releases/{release.id}?done=signed#sign")
 
 
 def _table_exists(release: Release) -> bool:
@@ -311,6 +351,7 @@ ROUTES = [
             "compare": compare,
             "sample": sample_rows,
             "remove": remove_release,
+            "sign": sign_release,
         }.items()
     ),
 ]

@@ -128,7 +128,7 @@ def leave_out(request: Request, site: Site, form: FormData) -> Response:
 
 
 def describe_table(request: Request, site: Site, form: FormData) -> Response:
-    """Set the dataset's name, its expected size, the neighboring relation and the privacy unit."""
+    """Set the dataset's name, its expected size, the neighboring relation, the privacy unit and groups."""
     return _change(request, site, form, lambda draft: draft.describe_table(**_read_description(form)), "saved")
 
 
@@ -139,6 +139,7 @@ def _read_description(form: FormData) -> dict[str, Any]:
         "expected_size": _read_count(form, "expected_size"),
         "neighbors": text_of(form, "neighbors") or "add-remove",
         "privacy_unit": {"id": unit, "max_rows": _read_count(form, "max_rows") or 1} if unit else None,
+        "groups": [name.strip() for name in text_of(form, "groups").split(",") if name.strip()] or None,
     }
 
 
@@ -162,11 +163,15 @@ def save_text(request: Request, site: Site, form: FormData) -> Response:
             raise UserError(
                 "the schema was changed meanwhile, perhaps in another window; copy your text, load the page again"
             )
-        table.replace_schema(text)
+        given = dpsyn.SchemaDraft(text)
+        given.entries()
+        kept = given.withdraw_approvals(table.read_draft())
+        table.replace_schema(kept.to_yaml())
     except UserError as error:
         failed = {"title": "", "problem": describe_error(error), "form": {"yaml": text}}
         return _render(request, site, table, 400, failed=failed, text=text, opened="yaml")
-    return redirect(f"/tables/{table.id}/schema?done=saved&open=yaml#yaml")
+    done = "saved" if kept.to_yaml() == text else "withdrawn"
+    return redirect(f"/tables/{table.id}/schema?done={done}&open=yaml#yaml")
 
 
 def undo(request: Request, site: Site, form: FormData) -> Response:
