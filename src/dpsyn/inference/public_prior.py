@@ -94,7 +94,7 @@ def expect_table(
     total: float,
     ordered: OrderedAttributes,
 ) -> Expectation:
-    """The expected shares of a table of several attributes, raked to one-way tables; those are in the order of its axes.
+    """The expected shares of a table of several attributes, raked to one-way tables in the order of its axes.
 
     A table of numbers or dates is smoothed, with the sampling of public rows as its noise (``table_smoothing``), so
     that it stands for more rows. Of others, the interaction is shrunk.

@@ -40,6 +40,9 @@ PRIOR_WRONG = 0.02
 """The probability that dependence in the public table is wrong, before scores tell. They are then expected to be worse
 than those of independence by as much as they would be better if it is right: a test of likelihood ratios."""
 
+MAX_DISPERSION = 1.0
+"""Attributes whose log odds differ more from the public ones hardly have anything in common with them."""
+
 CLEARLY_WORSE = 2.0
 """Standard deviations by which a pair, or all pairs of an attribute, must score worse than independence to be left out
 although the public table as a whole is trusted."""
@@ -91,7 +94,7 @@ class Prior:
     def trusted_attributes(self, rounds: Sequence[MeasurementRound]) -> set[str]:
         """The attributes whose one-way marginals do not contradict the public ones; of others, no pair is followed."""
         trust = shrink_one_ways(Release(tuple(rounds), public=self.tables(rounds)))[1]
-        return {name for name, (related, _) in trust.items() if related >= 0.5}
+        return {name for name, (related, apart) in trust.items() if related >= 0.5 and apart < MAX_DISPERSION}
 
     def rare_counts(self, recoding: Recoding, rounds: Sequence[MeasurementRound], sigmas: float) -> dict[str, float]:
         """For each attribute, the count below which a value is rare.
