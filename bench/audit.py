@@ -1,6 +1,6 @@
 """The full audit, as a table for the documents.
 
-    python -m bench.audit [--runs 16000] [--others 1000] [--output docs/audit.md] [--scores FILE]
+    python -m bench.audit [--runs 16000] [--others 1000] [--output docs/how-to/audit.md] [--scores FILE]
 
 The cases named in ``FOCUS`` get ``--runs`` runs on each of two neighboring tables, the others ``--others``, of which
 slow recipes get a part; everything is replayed on ten pairs of neighboring tables. The tables take the place of those

@@ -1,6 +1,6 @@
 """Would the audit notice? Breaks noise and sensitivities on purpose, one at a time, and runs the audit alone.
 
-    python -m bench.audit_mutants [--only WORDS] [--output docs/audit.md]
+    python -m bench.audit_mutants [--only WORDS] [--output docs/how-to/audit.md]
 
 Each of 20 mutations is applied to a copy of the source, and the audit of that copy must report a fault. No test of the
 project runs. Mutations that the gate itself would refuse, such as noise below OpenDP's own privacy map, are planted

@@ -1,6 +1,6 @@
 """Would the tests notice? Breaks the guarantee on purpose, one line at a time, and runs the tests that should fail.
 
-    python -m bench.mutants [--only WORDS] [--output docs/mutants.md]
+    python -m bench.mutants [--only WORDS] [--output docs/explanation/mutants.md]
 
 Each mutation of ``bench.mutations`` is applied to a copy of the source. A mutant that no test catches is a guarantee
 that nobody checks: the exit code is 1, and a test must be written. The unchanged copy must pass first. A mutation whose

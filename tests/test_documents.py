@@ -35,7 +35,7 @@ from tests import test_types
 
 ROOT = Path(__file__).parents[1]
 SOURCE = Path(dpsyn.__file__).parent
-PAGES = {"README.md": ROOT / "README.md", **{page.name: page for page in sorted((ROOT / "docs").glob("*.md"))}}
+PAGES = {"README.md": ROOT / "README.md", **{page.name: page for page in sorted((ROOT / "docs").rglob("*.md"))}}
 TEXTS = {name: page.read_text("utf-8") for name, page in PAGES.items()}
 README, REFERENCE, PLANS, GLOSSARY = (TEXTS[name] for name in ("README.md", "schema.md", "plans.md", "glossary.md"))
 
@@ -351,7 +351,9 @@ def test_the_picture_of_the_way_names_commands_and_options_that_exist_and_needs_
 
 
 def test_every_page_is_linked_from_another() -> None:
-    targets = {target for text in TEXTS.values() for target in re.findall(r"\]\((?:docs/)?([\w-]+\.md)\)", text)}
+    targets = {
+        target for text in TEXTS.values() for target in re.findall(r"\]\([\w./-]*?([\w-]+\.md)(?:#[^)]*)?\)", text)
+    }
 
     assert set(TEXTS) - {"README.md"} <= targets
 

@@ -1,4 +1,4 @@
-"""docs/guarantee.md is in step with the code: functions, tests and mutants exist, and no gate method is left out."""
+"""The page of the guarantee is in step with the code: functions, tests and mutants exist, and no gate method is left out."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from dpsyn.private.gate import PrivacyGate
 from dpsyn.private.table import _exact_indif
 
 SOURCE, TESTS = Path(dpsyn.__file__).parent, Path(__file__).parent
-PAGE = (TESTS.parent / "docs" / "guarantee.md").read_text("utf-8")
+PAGE = (TESTS.parent / "docs" / "explanation" / "guarantee.md").read_text("utf-8")
 MUTANTS = {mutation.name: mutation for mutation in MUTATIONS}
 
 

@@ -25,7 +25,7 @@ from dpsyn.encoding.dataframes import OutputFormat, convert_rows
 from dpsyn.schema import Schema
 from dpsyn.sources import open_source
 
-DOCUMENT = Path(__file__).parents[1] / "docs" / "types.md"
+DOCUMENT = Path(__file__).parents[1] / "docs" / "reference" / "types.md"
 START, END = "<!-- types: begin -->\n", "<!-- types: end -->\n"
 
 WHOLE = dpsyn.Integer(name="x", low=0, high=99)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from dpsyn.synopsis.serialization import manifest
 
-DOCUMENT = (Path(__file__).parents[2] / "docs" / "synopsis.md").read_text("utf-8")
+DOCUMENT = (Path(__file__).parents[2] / "docs" / "reference" / "synopsis.md").read_text("utf-8")
 
 
 def test_the_document_names_every_field_of_a_manifest() -> None:

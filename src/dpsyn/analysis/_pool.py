@@ -35,7 +35,7 @@ def pool(
 
     With estimates q₁ … qₘ, the estimate is their mean, and its variance is (1 + 1/m) times their variance, with m − 1
     degrees of freedom. That holds for replicates of ``Synopsis.replicates``, each from its own draw of the model;
-    ``docs/conclusions.md`` has the reason, and how it differs from rules for tables from other sources.
+    ``docs/explanation/conclusions.md`` has the reason, and how it differs from rules for tables from other sources.
 
     >>> import numpy as np
     >>> from dpsyn.demo import people, people_schema

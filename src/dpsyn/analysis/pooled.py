@@ -18,7 +18,7 @@ class Pooled(Conclusion):
     """Estimates from replicates, combined: one number, or several named terms such as the coefficients of a regression.
 
     With m estimates, their mean q̄ and their variance b between replicates, the variance of q̄ is T = (1 + 1/m)·b, with
-    m − 1 degrees of freedom; ``docs/conclusions.md`` derives it from how replicates are drawn.
+    m − 1 degrees of freedom; ``docs/explanation/conclusions.md`` derives it from how replicates are drawn.
 
     Attributes:
         estimates: what each replicate gave: an array of one number, or one row, per replicate.

@@ -149,7 +149,7 @@ _OPTIONS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
             "shell_complete": complete_files,
             "help": "Rows that are public anyway, as a prior: a table with some of the same columns, read as DATA is, "
             "or a synopsis about other people. They are trusted as far as released numbers agree with them; see "
-            "docs/public-data.md. Needs --public-because.",
+            "docs/how-to/public-data.md. Needs --public-because.",
         },
     ),
     "public_because": (

@@ -137,7 +137,7 @@ EVALUATION_STEPS = (
     "--criteria",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="With --epsilon: acceptance criteria on distances, means and coefficients; see docs/evaluation.md.",
+    help="With --epsilon: acceptance criteria on distances, means and coefficients; see docs/how-to/evaluation.md.",
 )
 @click.option(
     "--no-attributes",

@@ -92,7 +92,7 @@ def command(
       dpsyn forecast -s schema.yaml --rows 5000 --recipe independent --json
       dpsyn forecast -s schema.yaml --rows 5000 --public other-region.csv
 
-    How to choose ε and δ, what others use and what it means for a person: docs/choosing-epsilon.md
+    How to choose ε and δ, what others use and what it means for a person: docs/how-to/choosing-epsilon.md
     """
     if plot:
         check_picture_suffix(plot)

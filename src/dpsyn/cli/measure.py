@@ -34,7 +34,7 @@ def command(
       dpsyn measure people.csv -s schema.yaml --epsilon 0.5 --extend s.dpsyn -o better.dpsyn
 
     Before anything is read, a line forecasts what the release will be worth; dpsyn forecast compares several ε. How to
-    choose ε and δ, what others use and what it means for a person: docs/choosing-epsilon.md
+    choose ε and δ, what others use and what it means for a person: docs/how-to/choosing-epsilon.md
 
     --sign KEY writes s.dpsyn.signatures.json beside the synopsis, by which readers verify it: dpsyn verify s.dpsyn.
 

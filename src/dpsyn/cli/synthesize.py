@@ -66,7 +66,7 @@ def command(
       dpsyn synthesize people.parquet --query 'SELECT age, sex FROM people' -s schema.yaml --epsilon 1 -o release/
 
     Before anything is read, a line forecasts what the release will be worth; dpsyn forecast compares several ε. How to
-    choose ε and δ, what others use and what it means for a person: docs/choosing-epsilon.md
+    choose ε and δ, what others use and what it means for a person: docs/how-to/choosing-epsilon.md
 
     A run keeps its noisy answers in FILE.journal until FILE is written. If it is interrupted, the same command with
     --resume continues it. -o - prints rows and keeps nothing, so with --ledger it needs --synopsis FILE. More rows of

@@ -3,7 +3,8 @@
 PrivSyn's strawman, which it compares GUM with (DPSyn paper, appendix A, "Strawman Method: Min-Cost Flow"): to match one
 table exactly may spoil the others. With the exact counts of 45 pairs of Adult, MCF comes nevertheless closer than GUM,
 in pairs (mean total variation distance .0041 against .0073) and in triples (.034 against .060), because it changes as
-few attribute values as possible and copies no records. It takes 5 to 20 times as long (``bench/gum.py``, docs/rows.md).
+few attribute values as possible and copies no records. It takes 5 to 20 times as long
+(``bench/gum.py``, docs/how-to/rows.md).
 """
 
 from __future__ import annotations

@@ -105,7 +105,7 @@ def measure(
         resume: continue the run whose journal this is.
         public: rows that are public anyway, as a prior: a table of some of the same attributes, given as ``data`` is,
             or a synopsis about other people. It is trusted as far as released numbers agree with it, and costs nothing
-            (``docs/public-data.md``).
+            (``docs/how-to/public-data.md``).
         public_because: who declares these rows public, and why they hold none of the private ones; required with
             ``public``, and repeated in the certificate.
         progress: called with what is going on; for the first time when all that public facts decide was checked, and

@@ -179,8 +179,8 @@ class SchemaDraft:
         ``changes`` are fields as YAML text, such as ``"high: 120"``. None removes a field. Another ``kind`` removes the
         fields that it does not have. ``file`` names the section on how files are written. An edit answers the remark of
         the entry, which is removed; the entry is approved separately, with ``approve``. Columns that share an entry are
-        changed together, and proposed relations that no longer fit are removed. ``docs/schema.md`` lists the fields of
-        every kind.
+        changed together, and proposed relations that no longer fit are removed. ``docs/reference/schema.md`` lists the
+        fields of every kind.
         """
         self.entries(name)
         new = {**_read_fields(changes), **{key: _plain(value) for key, value in fields.items()}}

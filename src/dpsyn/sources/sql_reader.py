@@ -50,7 +50,7 @@ def read_row_wise(query: str, catalog: Catalog, label: str) -> RowWiseQuery:
         if problem.mixes_rows:
             message = (
                 f"{place} has {problem.words}, but a query must make each row of its answer from one row of the table, "
-                f"by what docs/scale.md lists; write it without, or {PROTECT_ANSWER}"
+                f"by what docs/how-to/scale.md lists; write it without, or {PROTECT_ANSWER}"
             )
     except RecursionError:
         message = f"{label} nests too many expressions; write it with fewer"

@@ -201,7 +201,7 @@ class Synopsis(DirectAnswers):
         )
 
     def restore_types(self, table: pa.Table) -> pa.Table:
-        """Rows of ``generate_arrow`` with the declared types of the measured table's columns, see ``docs/types.md``."""
+        """Rows of ``generate_arrow`` with the types of the measured table's columns: ``docs/reference/types.md``."""
         return restore_types(table, self.schema, self.column_types)
 
     def sampler(
