@@ -13,7 +13,7 @@ timed = @echo "$(2)"; start=$$(date +%s); $(2); code=$$?; echo "── $(1): $$(
 
 unexport PYTHONDONTWRITEBYTECODE  # containers like to set it; then every process of a test run compiles all modules again
 
-.PHONY: help demo test rest check lint format clean
+.PHONY: help demo test rest check lint format docs bench coverage lowest archive clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1	\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -28,7 +28,31 @@ test: $(READY)  ## the fast tests: all but those marked check or slow
 rest: $(READY)  ## the tests marked check: Spark, PostgreSQL, a browser, kills, the README
 	$(call timed,rest,$(PYTEST) --check -m check)
 
-check: lint test rest  ## all that a change must pass; every test runs once
+check: lint test docs rest  ## all that a change must pass; every test runs once
+
+docs: $(READY)  ## the documentation as a site, in build/site; any warning is an error
+	$(call timed,docs,$(BIN)/python docs/site.py build/pages && $(BIN)/zensical build --strict --clean -f mkdocs.yml)
+
+bench: $(READY)  ## what the benchmarks are, with the question that each answers
+	@for file in bench/*.py; do $(BIN)/python -c 'import ast, sys; text = ast.get_docstring(ast.parse(open(sys.argv[1]).read())); print(f"{sys.argv[1]:26}", text.splitlines()[0])' $$file; done
+
+coverage: $(READY)  ## the fast tests with a report of what they cover; fails below the floor in pyproject.toml
+	$(call timed,coverage,$(PYTEST) --cov --cov-report term:skip-covered --cov-report html:build/coverage)
+
+lowest: $(BASE)  ## the fast tests with the lowest versions of libraries that pyproject.toml allows; needs uv
+	uv venv --quiet --clear --python $(PYTHON) build/lowest
+	VIRTUAL_ENV=build/lowest uv pip install --quiet --resolution lowest-direct --editable '.[app,duckdb,ml,office,pandas,plot,polars,postgres,report,sign]'
+	VIRTUAL_ENV=build/lowest uv pip install --quiet 'pytest>=8.2' 'pytest-xdist>=3.6' 'hypothesis>=6.100' 'jsonschema>=4.21'
+	OMP_NUM_THREADS=1 build/lowest/bin/python -m pytest --numprocesses auto --dist worksteal
+
+archive: $(READY)  ## wheel and sdist, and the fast tests of the unpacked sdist with the wheel and without src/
+	rm -rf dist build/archive
+	$(BIN)/python -m build --quiet --outdir dist
+	mkdir -p build/archive && tar -xzf dist/*.tar.gz -C build/archive --strip-components 1 && rm -r build/archive/src
+	$(PYTHON) -m venv build/archive/.venv
+	build/archive/.venv/bin/python -m pip install --quiet --upgrade 'pip>=25.1'
+	cd build/archive && .venv/bin/python -m pip install --quiet "$$(ls ../../dist/*.whl)[report]" --group dev
+	cd build/archive && OMP_NUM_THREADS=1 .venv/bin/python -m pytest --numprocesses auto --dist worksteal
 
 lint: $(READY)  ## format, lint and types
 	$(call timed,ruff,$(BIN)/ruff format --check src tests bench && $(BIN)/ruff check src tests bench)
@@ -62,4 +86,4 @@ $(READY): $(BASE)
 	@touch $@
 
 clean:  ## remove the environment and what tools left behind
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis dist build
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage dist build

@@ -7,7 +7,7 @@ from typing import Any
 
 from griffe import Extension, Object
 
-EXAMPLE = re.compile(r"(?m)^(?:>>> .*\n?)(?:.+\n?)*")
+EXAMPLE = re.compile(r"^( *)>>> .*(?:\n.+)*", re.MULTILINE)
 """A line with a prompt, and all lines up to the next empty one."""
 
 
@@ -17,4 +17,4 @@ class FencedExamples(Extension):
     def on_object(self, *, obj: Object, **_: Any) -> None:
         """Change the docstring of one object."""
         if obj.docstring:
-            obj.docstring.value = EXAMPLE.sub(lambda found: f"```pycon\n{found[0].rstrip()}\n```\n", obj.docstring.value)
+            obj.docstring.value = EXAMPLE.sub(r"\1```pycon\n\g<0>\n\1```", obj.docstring.value)

@@ -1,8 +1,8 @@
 """Gather the pages of the site in one folder: ``python docs/site.py build/pages``; ``make docs`` then builds it.
 
 Documents link to one another by their paths in the repository, so that links work in any viewer of it. Documents from
-outside of ``docs/`` become pages, too, notebooks become Markdown, and every link one between pages. Nothing here depends on
-the program that makes HTML of the folder.
+outside of ``docs/`` become pages, too, notebooks become Markdown, and every link one between pages. Nothing here
+depends on the program that makes HTML of the folder.
 """
 
 from __future__ import annotations
@@ -11,10 +11,12 @@ import os
 import re
 import shutil
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import nbformat
+import yaml
 
 ROOT = Path(__file__).parents[1]
 
@@ -33,6 +35,13 @@ FENCE = re.compile(r"^(```.*?^```)", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"(\]\()([^)#:\s]+)((?:#[^)\s]*)?\))")
 
 
+class SettingsLoader(yaml.SafeLoader):
+    """Reads ``mkdocs.yml``, and leaves out the Python functions that it names."""
+
+
+SettingsLoader.add_multi_constructor("tag:yaml.org,2002:python/", lambda loader, suffix, node: None)
+
+
 def gather_pages(folder: Path) -> None:
     """Write all pages and what they show into a folder, which is made anew."""
     shutil.rmtree(folder, ignore_errors=True)
@@ -48,6 +57,30 @@ def gather_pages(folder: Path) -> None:
             shutil.copyfile(path, folder / name)
     for source, page in OUTSIDE.items():
         write_page(folder / page, (ROOT / source).read_text("utf-8"), source, page)
+    (folder / "llms.txt").write_text(list_pages(folder), "utf-8")
+
+
+def list_pages(folder: Path) -> str:
+    """``llms.txt``: every page with its first paragraph, for programs that read (llmstxt.org)."""
+    settings = yaml.load((ROOT / "mkdocs.yml").read_text("utf-8"), SettingsLoader)
+    lines = ["# DPSyn", "", f"> {settings['site_description']}."]
+    for section in settings["nav"]:
+        for title, inner in section.items():
+            lines += ["", f"## {title}", "", *_list_section(title, inner, folder)]
+    return "\n".join(lines) + "\n"
+
+
+def _list_section(title: str, inner: Any, folder: Path) -> Iterator[str]:
+    """The lines of one entry of the navigation: a page, or a list of entries."""
+    if isinstance(inner, str):
+        paragraphs = (folder / inner).read_text("utf-8").split("\n\n")
+        text = next(part for part in paragraphs if not part.startswith(("#", "!", "|", "```", "<", "- ")))
+        summary = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", " ".join(text.split()))
+        yield f"- [{title}]({inner.removesuffix('.md')}.html): {summary}"
+    else:
+        for entry in inner:
+            for name, below in entry.items():
+                yield from _list_section(name, below, folder)
 
 
 def write_page(path: Path, text: str, source: str, page: str) -> None:
@@ -87,7 +120,8 @@ def _convert_output(output: Any) -> str:
     """One output of a cell: a picture, else a table, else text."""
     data = output.get("data", {})
     if "image/png" in data:
-        return f'<img alt="the plot of the cell above" src="data:image/png;base64,{"".join(data["image/png"].split())}">'
+        picture = "".join(data["image/png"].split())
+        return f'<img alt="the plot of the cell above" src="data:image/png;base64,{picture}">'
     if "text/html" in data:
         return f'<div class="output">{" ".join(data["text/html"].split())}</div>'
     text = data.get("text/plain", output.get("text", ""))

@@ -1,4 +1,4 @@
-"""The page of the guarantee is in step with the code: functions, tests and mutants exist, and no gate method is left out."""
+"""The page of the guarantee is in step with the code: functions, tests and mutants exist, no gate method is missing."""
 
 from __future__ import annotations
 

@@ -163,7 +163,7 @@ if TYPE_CHECKING:
     from dpsyn.verification import sign as sign
     from dpsyn.verification import verify as verify
 
-__version__ = "0.1.0.dev0"
+__version__ = "0.1.0"
 
 _EXPORTS = {
     "dpsyn.accounting": (

@@ -17,9 +17,10 @@ PAGE = Path(__file__).parents[2] / "docs" / "reference" / "command-line.md"
 INTRODUCTION = """\
 # Command line
 
-Every command, argument and option, written from the program itself (`python -m tests.cli.test_command_page`); a test compares the
-two. `dpsyn COMMAND --help` prints the same on the terminal. Exit codes: 0 success, 1 internal error, 2 a mistake in the command or
-its input, 130 interrupted; `verify` and `audit` also end with 1 if they refuse, `verify` with 3 if no key was given.
+Every command, argument and option, written from the program itself (`python -m tests.cli.test_command_page`); a test
+compares the two. Every command explains itself with `--help`, too. Exit codes: 0 success, 1 internal error, 2 a mistake
+in the command or its input, 130 interrupted; `verify` and `audit` also end with 1 if they refuse, `verify` with 3 if no
+key was given.
 
 Wherever a synopsis is read, a release folder stands for the one in it; wherever a table is read, for its rows.
 """
@@ -90,8 +91,13 @@ def option_meaning(option: click.Option) -> str:
 
 
 def escape(text: str) -> str:
-    """Text that Markdown shows as it is."""
-    return re.sub(r"([\\`*_<>|\[\]{}~])", r"\\\1", text)
+    """Text that Markdown shows as it is, but for spans of code."""
+    parts = re.split(r"(`[^`]+`)", text)
+    return "".join(part if part.startswith("`") else _escape_signs(part) for part in parts)
+
+
+def _escape_signs(text: str) -> str:
+    return re.sub(r"([\\*_<>|\[\]{}~])", r"\\\1", text)
 
 
 def test_the_page_of_the_command_line_is_that_of_the_program() -> None:
