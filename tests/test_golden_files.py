@@ -59,7 +59,7 @@ def make_table() -> pa.Table:
     )
 
 
-class Interruption(Exception):
+class InterruptionError(Exception):
     """Ends the run whose journal is kept."""
 
 
@@ -86,14 +86,12 @@ def write_golden_files(folder: Path) -> None:
 
 def interrupt(journal: Path) -> None:
     """A run of recipe ``independent`` that ends after its first answers."""
-    calls = []
 
     def stop(phase: str, done: float) -> None:
-        calls.append(phase)
         if journal.exists() and journal.read_text("utf-8").count('"record":"answer"') >= 2:
-            raise Interruption
+            raise InterruptionError
 
-    with pytest.raises(Interruption):
+    with pytest.raises(InterruptionError):
         resume(journal, progress=stop, again=False)
 
 
