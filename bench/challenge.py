@@ -111,7 +111,7 @@ class Typed:
 
     def _encode(self, name: str, values: Sequence[str] | None) -> Any:
         if values is not None:
-            return pd.Categorical(self.real[name], categories=values).codes.clip(0)
+            return self.real[name].map({value: code for code, value in enumerate(values)}).fillna(0).astype(np.int64)
         low, high = self.columns[name]["low"], self.columns[name]["high"]
         shares = (self.real[name].to_numpy().astype(float) - low) / (high - low)
         return np.clip((shares * RANGES).astype(np.int64), 0, RANGES - 1)

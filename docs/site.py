@@ -104,7 +104,8 @@ def change_links(text: str, source: str, page: str) -> str:
 
 def convert_notebook(path: Path) -> str:
     """A notebook as Markdown: its text, its code, and what the code printed and drew."""
-    book: Any = nbformat.read(path, as_version=4)
+    read: Any = nbformat.read  # which has no types
+    book = read(path, as_version=4)
     cells: list[str] = []
     for cell in book.cells:
         if cell.cell_type == "markdown":

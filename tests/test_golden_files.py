@@ -129,6 +129,7 @@ def test_schema_plan_criteria_and_candidates_are_read(files: Path) -> None:
 def test_synopsis_and_certificate_are_read_and_cost_what_they_did(files: Path) -> None:
     synopsis = dpsyn.Synopsis.load(files / "release", recompute=True)
     [certificate] = synopsis.certificates
+    assert certificate is not None
     stored = json.loads((files / "release" / "certificate.json").read_text("utf-8"))
 
     assert certificate.guarantee == "ε = 2, δ = 1e-07"
@@ -170,6 +171,7 @@ def test_an_interrupted_run_is_resumed_from_its_journal_without_spending_twice(f
     stored = (files / "interrupted.journal").read_text("utf-8")
     [certificate] = resume(files / "interrupted.journal").certificates
 
+    assert certificate is not None
     assert stored.count('"record":"answer"') >= 2
     assert certificate.lost_answers == 0
     assert certificate.account.total.rho <= certificate.account.budget.rho

@@ -119,17 +119,15 @@ def test_llms_txt_lists_every_page(site: Path, pages: dict[Path, Page]) -> None:
 
 @pytest.mark.check
 @pytest.mark.chromium
-def test_pages_fit_a_screen_and_a_phone_and_ask_nobody_else(site: Path) -> None:
+@pytest.mark.parametrize("width", [1280, 390], ids=["screen", "phone"])
+def test_pages_fit_the_window_and_ask_nobody_else(site: Path, width: int) -> None:
     """Nothing is wider than the window, no script fails, and no request leaves the folder."""
-    for width in (1280, 390):
-        with open_context(viewport={"width": width, "height": 800}) as context:
-            page = context.new_page()
-            requests: list[str] = []
-            failures: list[str] = []
-            page.on("request", lambda request, into=requests: into.append(request.url))
-            page.on("pageerror", lambda error, into=failures: into.append(str(error)))
-            for name in LOOKED_AT:
-                page.goto((site / f"{name}.html").as_uri())
-                assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), (name, width)
-            assert {urlsplit(url).scheme for url in requests} <= {"file", "data", "blob"}
-            assert failures == []
+    with open_context(viewport={"width": width, "height": 800}) as context:
+        page, requests, failures = context.new_page(), list[str](), list[str]()
+        page.on("request", lambda request: requests.append(request.url))
+        page.on("pageerror", lambda error: failures.append(str(error)))
+        for name in LOOKED_AT:
+            page.goto((site / f"{name}.html").as_uri())
+            assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), name
+        assert {urlsplit(url).scheme for url in requests} <= {"file", "data", "blob"}
+        assert failures == []
