@@ -36,7 +36,7 @@ import pandas as pd
 
 import dpsyn
 from bench import mixed, utility
-from bench.measuring import commit
+from bench.measuring import commit, load_judge
 from dpsyn.accounting.conversion import epsilon_for
 
 DELTA = 1e-9
@@ -84,7 +84,7 @@ class Coded:
         target, dropped = utility.TARGETS.get(self.table.name, (None, ()))
         codes, synthetic = self.table.codes, rows[list(self.sizes)].to_numpy().astype(np.int64)
         names, sizes = list(self.sizes), list(self.sizes.values())
-        return dict(utility.load_judge(self.judge).score(codes, synthetic, names, sizes, target, dropped))
+        return dict(load_judge(self.judge).score(codes, synthetic, names, sizes, target, dropped))
 
     def release(self, epsilon: float, recipe: str) -> pd.DataFrame:
         """Rows of DPSyn."""
@@ -102,7 +102,7 @@ class Typed:
     def __init__(self, folder: Path, judges: Path) -> None:
         self.columns = json.loads((folder / "columns.json").read_text())
         path = next(path for path in (folder / "data.csv.gz", folder / "train.csv.gz") if path.exists())
-        self.real, self.judge = mixed.read_table(path, self.columns), mixed.load_judge(judges / "mixed.py")
+        self.real, self.judge = mixed.read_table(path, self.columns), load_judge(judges / "mixed.py")
         self.schema = mixed.build_schema(self.columns)
         values = {name: c["values"] for name, c in self.columns.items() if c["kind"] == "categorical"}
         self.sizes = {name: len(values[name]) if name in values else RANGES for name in self.columns}
@@ -157,9 +157,9 @@ def find_tables(data: Path) -> dict[str, Path]:
 def find_rho(epsilon: float) -> float:
     """The largest ρ that keeps (ε, δ) by the tight conversion of zCDP."""
     low, high = 0.0, epsilon
-    for _ in range(60):
+    for _ in range(20):  # a short binary fraction: OpenDP adds up parts of it in floating point
         middle = (low + high) / 2
-        low, high = (middle, high) if middle and epsilon_for(middle, DELTA, "zcdp") <= epsilon else (low, middle)
+        low, high = (middle, high) if epsilon_for(middle, DELTA, "zcdp") <= epsilon else (low, middle)
     return low
 
 
