@@ -201,8 +201,9 @@ def run_system(system: System, table: Coded | Typed, epsilon: float, work: Path,
 
 
 def last_line(text: str) -> str:
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return lines[-1][:200] if lines else "no message"
+    """What a program said last: mostly its error."""
+    lines = [line.strip() for line in text.splitlines() if len(line.strip()) > 5]
+    return lines[-1][:200].replace("|", "/") if lines else "no message"
 
 
 def run_once(name: str, table: Coded | Typed, epsilon: float, work: Path, limit: float) -> Line:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from functools import cache, lru_cache
+from pathlib import Path
 from textwrap import dedent
 
 import pytest
@@ -11,7 +12,9 @@ from bench.mutants import ROOT, MutantError, apply_mutation
 from bench.mutations import MUTATIONS, Mutation
 from bench.syntax import Change, Drop, Force, PlaceError, Replace, change_source
 
-SOURCE = ROOT / "src" / "dpsyn"
+import dpsyn
+
+SOURCE = Path(dpsyn.__file__).parent
 NUMPY_NAMES = {"isin", "laplace"}
 """Attributes of numpy that new code uses although the source does not."""
 
