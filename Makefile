@@ -41,8 +41,8 @@ coverage: $(READY)  ## the fast tests with a report of what they cover; fails be
 
 lowest: $(BASE)  ## the fast tests with the lowest versions of libraries that pyproject.toml allows; needs uv
 	uv venv --quiet --clear --python $(PYTHON) build/lowest
-	VIRTUAL_ENV=build/lowest uv pip install --quiet --resolution lowest-direct --editable '.[app,duckdb,ml,office,pandas,plot,polars,postgres,report,sign]'
-	VIRTUAL_ENV=build/lowest uv pip install --quiet 'pytest>=8.2' 'pytest-xdist>=3.6' 'hypothesis>=6.100' 'jsonschema>=4.21'
+	VIRTUAL_ENV=build/lowest uv pip install --quiet --resolution lowest-direct --group dev \
+	  --editable '.[app,duckdb,ml,office,pandas,plot,polars,postgres,report,sign]'
 	OMP_NUM_THREADS=1 build/lowest/bin/python -m pytest --numprocesses auto --dist worksteal
 
 archive: $(READY)  ## wheel and sdist, and the fast tests of the unpacked sdist with the wheel and without src/
