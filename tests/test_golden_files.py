@@ -132,7 +132,7 @@ def test_synopsis_and_certificate_are_read_and_cost_what_they_did(files: Path) -
     assert certificate is not None
     stored = json.loads((files / "release" / "certificate.json").read_text("utf-8"))
 
-    assert certificate.guarantee == "ε = 2, δ = 1e-07"
+    assert certificate.guarantee == "ε = 2, δ = 1e-7"
     assert certificate.privacy_unit.max_rows == 2
     [recorded] = [release["certificate"] for release in stored["releases"]]
     assert float(certificate.epsilon_bounds.epsilon) == pytest.approx(recorded["certified_epsilon"], rel=1e-9)
