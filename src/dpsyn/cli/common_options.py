@@ -160,6 +160,15 @@ _OPTIONS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
             "repeats it.",
         },
     ),
+    "public_schema": (
+        ("--public-schema",),
+        {
+            "type": _FILE,
+            "metavar": "FILE",
+            "help": "How the file of --public is written, if not as DATA: a schema of its own, such as dpsyn schema "
+            "draft makes. It needs no approval, and what it derives counts as a column.",
+        },
+    ),
     "ledger": (
         ("--ledger",),
         {
@@ -284,7 +293,7 @@ _OPTIONS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
 }
 
 RECIPE_OPTIONS = ("recipe", "set", "target", "weight", "analysis", "plan")
-PUBLIC_OPTIONS = ("public", "public_because")
+PUBLIC_OPTIONS = ("public", "public_because", "public_schema")
 LEDGER_OPTIONS = ("ledger", "dataset")
 RELEASE_OPTIONS = (
     *("data", "schema", "epsilon", "delta", "allow_large_epsilon", *RECIPE_OPTIONS, *PUBLIC_OPTIONS, *LEDGER_OPTIONS),

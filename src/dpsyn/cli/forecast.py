@@ -33,6 +33,7 @@ MAX_SHOWN_ATTRIBUTES = 40
     "rows",
     *RECIPE_OPTIONS,
     "public",
+    "public_schema",
     epsilon={
         "required": False,
         "type": str,
@@ -75,6 +76,7 @@ def command(
     weights: Sequence[str],
     plan: Path | None,
     public: str | None,
+    public_schema: Path | None,
     releases: int,
     plot: Path | None,
     as_json: bool,
@@ -111,6 +113,7 @@ def command(
             target=predicted,
             analyses=analyses,
             public=public,
+            public_schema=public_schema,
             releases=releases,
             progress=progress,
         )

@@ -42,6 +42,9 @@ _RELEASE_FILES = (
 )
 """Files of a release folder, as far as a glob pattern can distinguish them; a test compares them with a release."""
 
+_INPUTS = ("data", "schema", "plan", "public", "public_schema", "ledger", "extend", "synopsis")
+"""The files that commands of a release read."""
+
 
 def choose_recipe(
     name: str | None, settings: Sequence[str], weights: Sequence[str], plan: Path | None, schema: Schema
@@ -186,7 +189,7 @@ def finish_complete_run(target: str, journal: Path | None, size: int, *, quiet: 
 def refuse_collisions(outputs: Mapping[str, object], inputs: Mapping[str, object]) -> None:
     """Refuse to write two outputs to one path, or over an input."""
     roles: dict[str, str] = {}
-    read = {role: inputs.get(role) for role in ("data", "schema", "plan", "public", "ledger", "extend", "synopsis")}
+    read = {role: inputs.get(role) for role in _INPUTS}
     for role, given in {**read, **outputs}.items():
         if given is None or str(given) == "-":
             continue

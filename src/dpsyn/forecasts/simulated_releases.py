@@ -25,7 +25,7 @@ from dpsyn.public import PublicTable
 from dpsyn.recipes import DEFAULT_RECIPE, Planned, Recipe, measure
 from dpsyn.recipes._measure import choose_noise, coerce_recipe, declare_analyses, declare_target, open_prior
 from dpsyn.recipes.one_way import RARE_SIGMAS
-from dpsyn.schema import Schema
+from dpsyn.schema import Schema, SchemaDraft
 from dpsyn.schema.attributes import without_provenance
 from dpsyn.simulation import Simulation, simulate
 from dpsyn.synopsis import Synopsis
@@ -64,6 +64,7 @@ def forecast(
     target: str | None = None,
     analyses: Sequence[str] = (),
     public: Any = None,
+    public_schema: Schema | SchemaDraft | str | Path | None = None,
     releases: int = 1,
     seed: int = 0,
     progress: Progress = ignore_progress,
@@ -91,6 +92,7 @@ def forecast(
         analyses: as for ``measure``.
         public: public rows, as for ``measure``. Their number and columns count, not what they say: simulated rows of
             the same population take their place.
+        public_schema: as for ``measure``.
         releases: how many releases to simulate for each ε and each strength of dependence; the figures are their means.
         seed: determines the simulated tables. The noise cannot be seeded, so figures differ a little between calls.
         progress: called with what is going on.
@@ -104,7 +106,7 @@ def forecast(
         if isinstance(number, bool) or not isinstance(number, int) or number < lowest:
             raise UserError(f"{name} is {quote_argument(number)}; give a whole number, {lowest} or more")
     delta = default_delta(rows) if delta is None else delta
-    prior = None if public is None else open_prior(public, FORECAST_REASON, schema, chosen)
+    prior = open_prior(public, None if public is None else FORECAST_REASON, schema, chosen, own_schema=public_schema)
     for each in epsilons:
         noise = choose_noise(chosen, schema, each, delta, in_ledger=False)
         chosen.plan_budget(schema, each, 0 if noise.kind == "laplace" else delta)  # refuses a wrong ε or δ at once

@@ -13,7 +13,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from dpsyn.accounting import Ledger
-from dpsyn.encoding import Codec, Codes, Recoding, contingency_table
+from dpsyn.encoding import Codec, Codes, Recoding, check_structure, contingency_table
+from dpsyn.encoding.entry_parser import count_texts
 from dpsyn.errors import InternalError, LedgerError, SourceError, UserError, quote_argument
 from dpsyn.marginals import Clique
 from dpsyn.release_files import find_synopsis, is_release
@@ -46,6 +47,7 @@ class PublicTable:
         rows: the number of rows; fewer if they are known with noise.
         digest: the SHA-256 of the file, or of the codes of the rows if they are no file.
         because: who declares it public, and why.
+        schema_digest: the SHA-256 of the schema that the table was read by, if it has one of its own.
     """
 
     label: str
@@ -53,6 +55,7 @@ class PublicTable:
     rows: float
     digest: str
     because: str
+    schema_digest: str | None = None
     _codes: dict[int, tuple[Schema, Codec, Codes]] = field(default_factory=dict, repr=False)
 
     def attributes(self, schema: Schema) -> tuple[str, ...]:
@@ -67,15 +70,17 @@ class PublicTable:
             "rows": self.table.num_rows,
             "attributes": self.table.column_names,
             "because": self.because,
+            **({"schema": self.schema_digest} if self.schema_digest else {}),
         }
 
     def declare(self) -> str:
         """What a certificate states about the table."""
         columns = self.table.num_columns
+        read_by = f", read by a schema of its own, SHA-256 {self.schema_digest}" if self.schema_digest else ""
         return (
             f"a public table was used as a prior: {self.table.num_rows:,} rows of {columns} "
-            f"{'attribute' if columns == 1 else 'attributes'}, SHA-256 {self.digest}; it is declared public, and to "
-            f"hold none of the private rows, because: {self.because}"
+            f"{'attribute' if columns == 1 else 'attributes'}, SHA-256 {self.digest}{read_by}; it is declared public, "
+            f"and to hold none of the private rows, because: {self.because}"
         )
 
     def count(self, schema: Schema, recoding: Recoding, clique: Clique) -> NDArray[np.int64] | None:
@@ -104,17 +109,20 @@ class PublicTable:
         return known[1:]
 
 
-def open_public(data: Any, schema: Schema, because: str | None, ledger: Ledger | None = None) -> PublicTable:
+def open_public(
+    data: Any, schema: Schema, because: str | None, ledger: Ledger | None = None, *, own_schema: Schema | None = None
+) -> PublicTable:
     """Open public rows, or a synopsis about other people, as a prior for a table of a schema.
 
     Columns that the schema has not are left out, and it may lack some that the schema has. Cells are read as the schema
-    declares them.
+    declares them, or as the public table's own schema does: attributes that this one derives count as columns.
 
     Args:
         data: whatever can be measured, or a synopsis or its path.
         schema: the schema of the private table.
         because: who declares the rows public, and why; required.
         ledger: if it knows the synopsis as a release of the same dataset, that is refused.
+        own_schema: how the public table is written, if not as the private one.
     """
     if because is not None and not isinstance(because, str):
         raise UserError(f"public_because is {quote_argument(because)}; give a text")
@@ -128,10 +136,14 @@ def open_public(data: Any, schema: Schema, because: str | None, ledger: Ledger |
     if synopsis is not None:
         _refuse_own_release(synopsis, schema, ledger)
         if isinstance(data, Synopsis) or _is_synopsis_path(data):
+            if own_schema is not None:
+                raise UserError("a public synopsis holds its schema; leave out --public-schema (public_schema=)")
             return _from_synopsis(synopsis, data, schema, because)
-    source = open_declared(data, schema)
-    table = _read_columns(source, schema)
-    return PublicTable(source.label, table, float(table.num_rows), _digest(source, table, schema), because)
+    source = open_declared(data, own_schema or schema)
+    table, schema_digest = _read_columns(source, schema, own_schema), None
+    if own_schema is not None:
+        schema_digest = hashlib.sha256(own_schema.to_yaml().encode()).hexdigest()
+    return PublicTable(source.label, table, float(table.num_rows), _digest(source, table), because, schema_digest)
 
 
 def _is_synopsis_path(data: Any) -> bool:
@@ -172,25 +184,39 @@ def _refuse_own_release(synopsis: Synopsis, schema: Schema, ledger: Ledger | Non
             )
 
 
-def _read_columns(source: Source, schema: Schema) -> pa.Table:
+def _read_columns(source: Source, schema: Schema, own_schema: Schema | None = None) -> pa.Table:
     """The columns of a source that the schema has; its other columns are left out."""
-    found = source.schema.names
-    names = [name for name in schema.columns if found.count(name) == 1]
-    measured = {attribute.name for attribute in schema.measured_attributes}
-    names = [name for name in names if name in measured]
+    found = read = source.schema.names
+    if own_schema is not None:
+        check_structure(own_schema, source.schema, source.label)
+        read = [attribute.name for attribute in own_schema.measured_attributes]
+        found = [*read, *(derive.name for derive in own_schema.derive)]
+    measured = [attribute.name for attribute in schema.measured_attributes]
+    names = [name for name in measured if found.count(name) == 1]
     if not names:
         raise SourceError(
             f"the public table {source.label} has none of the schema's attributes; it has {format_names(found)}, and "
-            f"the schema {format_names([*measured])}"
+            f"the schema {format_names(measured)}"
         )
-    batches = list(source.batches(names))
+    batches = list(source.batches(names if own_schema is None else read))
     table = pa.Table.from_batches(batches) if batches else None
     if table is None or not table.num_rows:
         raise SourceError(f"the public table {source.label} has no rows; leave it out, or give another one")
-    return table
+    return table if own_schema is None else _read_values(table, own_schema).select(names)
 
 
-def _digest(source: Source, table: pa.Table, schema: Schema) -> str:
+def _read_values(table: pa.Table, schema: Schema) -> pa.Table:
+    """The values of a table that is written as a schema declares, with those that the schema derives."""
+    table = table.combine_chunks()
+    for attribute in schema.open_attributes:
+        texts = count_texts(table.column(attribute.name).chunk(0), attribute)
+        schema = schema.with_discovered_values(attribute.to_categorical(sorted(texts)))
+    codec = Codec(schema)
+    steps = {name: column.codes for name, column in zip(codec.names, codec.read_steps(table), strict=True)}
+    return codec.decode(codec.encode(table), np.random.default_rng(0), steps=steps)
+
+
+def _digest(source: Source, table: pa.Table) -> str:
     """The SHA-256 of the one file of a source, or of the names and codes of its columns."""
     paths = list(getattr(source, "paths", ()))
     digest = hashlib.sha256()

@@ -65,6 +65,7 @@ def measure(
     resume: bool = False,
     public: Any = None,
     public_because: str | None = None,
+    public_schema: Schema | SchemaDraft | str | Path | None = None,
     progress: Progress = ignore_progress,
 ) -> Synopsis:
     """Measure a private table under a privacy budget; the synopsis that comes back may be published.
@@ -108,6 +109,8 @@ def measure(
             (``docs/how-to/public-data.md``).
         public_because: who declares these rows public, and why they hold none of the private ones; required with
             ``public``, and repeated in the certificate.
+        public_schema: how the public table is written, if not as the private one: a schema or draft of its own. What
+            it derives counts as a column, so that other codes can be translated.
         progress: called with what is going on; for the first time when all that public facts decide was checked, and
             before anything is read.
     """
@@ -127,7 +130,7 @@ def measure(
         _require_same_ledger(previous, book)
     recipe.check(schema, previous)
     _refuse_private_table(data, public)
-    prior = open_prior(public, public_because, schema, recipe, book)
+    prior = open_prior(public, public_because, schema, recipe, book, public_schema)
     check_large_epsilon(epsilon, allowed=allow_large_epsilon)
     delta = _choose_delta(schema, delta)
     noise = choose_noise(recipe, schema, epsilon, delta, in_ledger=book is not None)
@@ -283,16 +286,25 @@ def _refuse_private_table(data: Any, public: Any) -> None:
 
 
 def open_prior(
-    public: Any, because: str | None, schema: Schema, recipe: Recipe, ledger: Ledger | None = None
+    public: Any,
+    because: str | None,
+    schema: Schema,
+    recipe: Recipe,
+    ledger: Ledger | None = None,
+    own_schema: Schema | SchemaDraft | str | Path | None = None,
 ) -> PublicTable | None:
     """The public table, if one is given; a recipe that makes no use of it is refused."""
     if public is None:
         if because is not None:
             raise UserError("public_because says why rows are public, but none are given; give them with public=")
+        if own_schema is not None:
+            raise UserError("public_schema says how public rows are written, but none are given; give public= as well")
         return None
     if not isinstance(recipe, DPSyn):
         raise UserError(f"recipe {recipe.name!r} makes no use of public rows; leave them out, or use recipe dpsyn")
-    return open_public(public, schema, because, ledger)
+    return open_public(
+        public, schema, because, ledger, own_schema=None if own_schema is None else Schema.coerce(own_schema)
+    )
 
 
 def _identify_run(

@@ -50,6 +50,7 @@ class Synthesizer:
         engine: Engine = "auto",
         public: Any = None,
         public_because: str | None = None,
+        public_schema: Schema | SchemaDraft | str | Path | None = None,
     ) -> None:
         given: object = schema
         if given is not None and not isinstance(given, Schema | SchemaDraft | str | Path):
@@ -66,6 +67,7 @@ class Synthesizer:
         self.engine = engine
         self.public = public
         self.public_because = public_because
+        self.public_schema = public_schema
 
     def fit(self, X: Any, y: None = None) -> Self:  # noqa: N803 -- scikit-learn's name
         """Measure a table; ``y`` is ignored.
