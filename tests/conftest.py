@@ -5,6 +5,10 @@
 - Tests marked ``check``, slow and rarely breaking, are deselected unless ``--check`` or ``-m check`` asks for them;
   ``make check`` does. Tests that need a program are marked ``check`` by themselves.
 - Tests marked ``slow`` are deselected unless ``--slow`` or ``-m slow`` asks for them.
+- A test that fails is run again, with new fixtures, and fails if it fails twice. Privacy noise cannot be seeded, so
+  among thousands of tests of it some fail by chance; a test with a false alarm in a thousand runs has one in a million
+  pairs of runs. The summary lists what passed only the second time: a test that is often there needs a better
+  threshold, and one without noise is broken.
 """
 
 from __future__ import annotations
@@ -17,6 +21,7 @@ from collections.abc import Generator
 from pathlib import Path
 
 import pytest
+from _pytest.runner import runtestprotocol
 from hypothesis import Phase, settings
 
 from dpsyn.accounting.head_store import STATE_FOLDER_VARIABLE
@@ -44,6 +49,9 @@ ASKED_FOR = {"slow": {"slow"}, "check": {"check", *PROGRAMS}}
 
 LONGEST = "test_documents.py"
 """It runs every command of the README."""
+
+SECOND_RUN = "passed the second time, after"
+"""The user property of a report on a test that failed once, before the reason."""
 
 SEARCHED = os.pathsep.join([os.environ.get("PATH", ""), *sorted(glob.glob("/usr/lib/postgresql/*/bin"), reverse=True)])
 """Where programs are looked for: the path, and where Debian puts PostgreSQL's server, which is not on the path."""
@@ -85,6 +93,29 @@ def _deselect(marker: str, config: pytest.Config, items: list[pytest.Item]) -> N
     if marked:
         config.hook.pytest_deselected(items=marked)
         items[:] = [item for item in items if not item.get_closest_marker(marker)]
+
+
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool:
+    item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+    reports = runtestprotocol(item, log=False, nextitem=nextitem)
+    failed = [report for report in reports if report.failed]
+    if failed and not item.config.getoption("usepdb"):
+        item.session._setupstate.teardown_exact(None)  # fixtures that tests share hold the same noise
+        if isinstance(item, pytest.Function):
+            item._initrequest()
+        reports = runtestprotocol(item, log=False, nextitem=nextitem)
+        for report in reports:
+            report.user_properties.append((SECOND_RUN, str(failed[0].longrepr).strip().splitlines()[-1]))
+    for report in reports:
+        item.ihook.pytest_runtest_logreport(report=report)
+    item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+    return True
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    for report in terminalreporter.getreports("passed"):
+        for reason in (value for name, value in report.user_properties if name == SECOND_RUN):
+            terminalreporter.write_line(f"SECOND RUN {report.nodeid}: {SECOND_RUN} {reason}", yellow=True)
 
 
 @pytest.hookimpl(wrapper=True)

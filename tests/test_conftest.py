@@ -202,3 +202,30 @@ def test_a_skip_stays_a_skip_where_they_are_allowed(run: pytest.Pytester) -> Non
     result = run.runpytest()
 
     result.assert_outcomes(skipped=1)
+
+
+def test_a_test_that_fails_once_is_run_again_with_new_fixtures_and_listed(run: pytest.Pytester) -> None:
+    run.makepyfile(
+        """
+        import pytest
+
+        RELEASES = []
+
+        @pytest.fixture(scope="module")
+        def release():
+            RELEASES.append(None)
+            return len(RELEASES)
+
+        def test_first(release): assert release == 1
+
+        def test_unlucky(release): assert release == 2, "too much noise"
+
+        def test_wrong(release): assert release == 0
+        """
+    )
+
+    result = run.runpytest()
+
+    result.assert_outcomes(passed=2, failed=1)
+    result.stdout.fnmatch_lines(["SECOND RUN *::test_unlucky: passed the second time, after *py:*: AssertionError"])
+    assert "SECOND RUN" not in "".join(line for line in result.outlines if "test_first" in line or "test_wrong" in line)

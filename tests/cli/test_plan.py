@@ -88,7 +88,7 @@ def test_a_draft_of_nothing_says_so(folder: Path, capsys: pytest.CaptureFixture[
 
 def test_the_way_from_a_first_look_to_rows(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     dpsyn.Ledger.create("l.db")
-    look = ["explore", "calls.csv", "-s", "schema.yaml", "--epsilon", "2", "--ledger", "l.db", "--dataset", "calls"]
+    look = ["explore", "calls.csv", "-s", "schema.yaml", "--epsilon", "4", "--ledger", "l.db", "--dataset", "calls"]
     release = [
         "synthesize",
         "calls.csv",
@@ -111,7 +111,8 @@ def test_the_way_from_a_first_look_to_rows(folder: Path, capsys: pytest.CaptureF
 
     shown = capsys.readouterr().out
     assert codes == [0, 0, 0, 0]
-    assert "month follows from received" in shown
+    # Both dates determine the month nearly always; noise decides which is named. That neither is has a chance of 1e-6.
+    assert re.search("month follows from (received|entered)", shown)
     assert "One-way marginals" in shown
     assert "strong pairs: the cells furthest above independence" in shown
     assert pacsv.read_csv("out.csv").num_rows == 100
