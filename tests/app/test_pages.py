@@ -364,6 +364,11 @@ def test_public_data_are_options_of_the_command() -> None:
 
     assert release_words(form)[1:] == ["--public=--help", "--public-because=published; other people"]
 
+    form = FormData({**form, "public_schema": "other.yaml"})
+    assert release_words(form)[3:] == ["--public-schema=other.yaml"]
+    with pytest.raises(dpsyn.UserError, match="the file of public data that this schema describes"):
+        release_words(FormData({"epsilon": "1", "public_schema": "other.yaml"}))
+
 
 def test_a_mistake_in_the_budget_keeps_the_form(visitor: Visitor, approved: str) -> None:
     answer = visitor.submit(f"{approved}/release", {"token": "0" * 16, "epsilon": "", "weights": "age=3"})

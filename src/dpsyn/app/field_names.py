@@ -18,6 +18,7 @@ FIELDS = {
     "--set": "“Options of the recipe”",
     "--public": "“Public data about other people”",
     "--public-because": "“Why it is public”",
+    "--public-schema": "“The schema of that table”",
     "--dataset": "“Name of the dataset”",
     "--where": "“Only rows with”",
     "--seed": "“Seed”",

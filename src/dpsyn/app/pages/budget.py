@@ -257,15 +257,18 @@ def release_words(form: FormData) -> list[str]:
         words.append("--allow-large-epsilon")
     if not text_of(form, "epsilon"):
         raise UserError("give ε, such as 1")
-    return words + _public_words(text_of(form, "public"), text_of(form, "public_because"))
+    return words + _public_words(*(text_of(form, name) for name in ("public", "public_because", "public_schema")))
 
 
-def _public_words(path: str, because: str) -> list[str]:
+def _public_words(path: str, because: str, schema: str) -> list[str]:
     """The options for public data; a reason is needed, because the certificate states it."""
     if bool(path) != bool(because):
         missing = "why these rows are public" if path else "the file of public data"
         raise UserError(f"give {missing}, or leave both fields of public data empty")
-    return [f"--public={path}", f"--public-because={because}"] if path else []
+    if schema and not path:
+        raise UserError("give the file of public data that this schema describes, or leave out the schema")
+    words = [f"--public={path}", f"--public-because={because}"] if path else []
+    return [*words, f"--public-schema={schema}"] if schema else words
 
 
 def release_arguments(release: Release) -> list[str]:
