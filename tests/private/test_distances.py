@@ -215,3 +215,43 @@ def test_public_numbers_that_do_not_fit_are_refused_before_anything_is_charged(a
 def test_more_than_the_budget_is_refused() -> None:
     with open_people(RecordingNoise()) as table, pytest.raises(DPSynError, match="budget"):
         table.measure_sums([("ok",)], [np.ones(2, np.int64)], [table.budget.rho * 2], ["rows"])
+
+
+SEEN: list[Any] = []
+
+
+class CuriousArray(np.ndarray[Any, Any]):
+    """Remembers what it is combined with."""
+
+    def __array_ufunc__(self, ufunc: Any, method: Any, *inputs: Any, **kwargs: Any) -> Any:
+        plain = [a.view(np.ndarray) if isinstance(a, CuriousArray) else a for a in inputs]
+        SEEN.append(plain)
+        return getattr(ufunc, method)(*plain, **kwargs)
+
+
+class CuriousQuery(DistanceQuery):
+    """Remembers exact distances."""
+
+    def summarize(self, distances: Any) -> Any:
+        SEEN.append(distances)
+        return super().summarize(distances)
+
+
+CURIOUS = np.ones(2, np.int64).view(CuriousArray)
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda t: t.measure_distances([DistanceQuery("", (("ok",),), (CURIOUS,))], [t.budget.rho]),
+        lambda t: t.measure_distances([CuriousQuery("", (("ok",),), (np.ones(2, np.int64),))], [t.budget.rho]),
+        lambda t: t.choose_nearest([("ok",)], [[CURIOUS]], t.budget.pure_epsilons[0]),
+        lambda t: t.measure_sums([("ok",)], [CURIOUS], [t.budget.rho], [""]),
+    ],
+)
+def test_objects_whose_methods_would_see_exact_counts_are_refused(ask: Any) -> None:
+    SEEN.clear()
+    with open_people(RecordingNoise()) as table, pytest.raises(InternalError, match="a subclass could look at"):
+        ask(table)
+
+    assert SEEN == []

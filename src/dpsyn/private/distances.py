@@ -106,6 +106,8 @@ class DistanceGate(CountedTable):
         relations; distances of groups together by at most twice the L2 sensitivity of a marginal. ``private.distances``
         has the proofs. Cost: ``rhos[i]`` of ρ for the i-th query.
         """
+        if any(type(query) is not DistanceQuery for query in queries):
+            raise InternalError("the queries must be plain DistanceQuery objects; a subclass could look at distances")
         axes_lists = [self._axes_of_cliques(query.cliques) for query in queries]
         for query, axes_list in zip(queries, axes_lists, strict=True):
             self._check_targets(axes_list, query.targets)
@@ -204,9 +206,14 @@ class DistanceGate(CountedTable):
             raise InternalError(f"public counts must not be negative, and add up to at most {MAX_PUBLIC_ROWS:,}")
 
     def _check_arrays(self, axes_list: Sequence[Axes], arrays: Sequence[NDArray[np.int64]]) -> None:
-        """Refuse public arrays that do not have a whole number for each cell of their marginals."""
+        """Refuse public arrays that do not have a whole number for each cell of their marginals.
+
+        Privacy: subclasses are refused, because their methods would see the exact counts.
+        """
         self._check_axes(axes_list, len(arrays))
         for axes, array in zip(axes_list, arrays, strict=True):
+            if type(array) is not np.ndarray:
+                raise InternalError("public numbers must be plain arrays; a subclass could look at counts")
             if array.shape != self._shape(axes) or array.dtype != np.int64:
                 raise InternalError("public numbers have another shape or type than their marginal")
 
