@@ -7,8 +7,10 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv as pacsv
 import pytest
 
 import dpsyn
@@ -16,7 +18,7 @@ from dpsyn.accounting import Budget, Cap, Exponential, Ledger, combine_budgets
 from dpsyn.assessment.candidates import MAX_CANDIDATES, load_candidates
 from dpsyn.cli.main import run
 from dpsyn.errors import DocumentError, LedgerError, UserError
-from dpsyn.schema import Boolean, Schema
+from dpsyn.schema import Boolean, Identifier, Schema, UnitDeclaration
 
 SCHEMA = Schema(attributes=tuple(Boolean(name=name) for name in "abc"), dataset="bits", expected_size=2_000)
 SAME = np.arange(2_000) % 2 == 0
@@ -153,6 +155,54 @@ def test_a_folder_is_resumed_by_the_same_terms_only(tmp_path: Path) -> None:
     for options, message in mistakes:
         with pytest.raises(UserError, match=message):
             choose(**{"folder": folder, **options})
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "message"),
+    [
+        ({"delta": 1e-7, "ledger": "one.db"}, {"ledger": "one.db"}, "another δ than 1e-9"),
+        ({}, {"unit": 3}, "another privacy unit"),
+        ({}, {"neighbors": "replace"}, "another privacy unit"),
+        ({"ledger": "one.db"}, {}, "another ledger"),
+        ({}, {"ledger": "one.db"}, "another ledger"),
+        ({"ledger": "one.db"}, {"ledger": "two.db"}, "another ledger"),
+        ({"query": "SELECT * FROM data WHERE a = 'true'"}, {}, "another query"),
+        ({}, {"query": "SELECT * FROM data WHERE a = 'true'"}, "another query"),
+    ],
+)
+def test_what_is_stated_of_all_of_it_holds_for_candidates_that_were_released_before(
+    before: dict[str, Any], after: dict[str, Any], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A choice is interrupted after its first candidate and resumed by other terms, which would cost another sum."""
+    pacsv.write_csv(TABLE.append_column("p", pa.array(range(len(TABLE)))), tmp_path / "bits.csv")
+    attributes = (*SCHEMA.attributes, Identifier(name="p"))
+    saved = dpsyn.Synopsis.save
+
+    def make(given: dict[str, Any], **options: Any) -> dpsyn.Choice:
+        unit = UnitDeclaration(id="p", max_rows=given["unit"]) if "unit" in given else None
+        changes = {"privacy_unit": unit, "neighbors": given.get("neighbors", "add-remove")}
+        schema = msgspec.structs.replace(SCHEMA, attributes=attributes, **changes)
+        if "ledger" in given and not (tmp_path / given["ledger"]).exists():
+            Ledger.create(tmp_path / given["ledger"])
+        paths = {name: tmp_path / value for name, value in given.items() if name == "ledger"}
+        terms = {name: value for name, value in given.items() if name in ("delta", "query")}
+        place: dict[str, Any] = {"folder": tmp_path / "work", **options, **terms, **paths}
+        return dpsyn.choose(tmp_path / "bits.csv", schema, BOTH, epsilon=1.0, **place)
+
+    def stop(synopsis: dpsyn.Synopsis, path: Path) -> None:
+        saved(synopsis, path)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(dpsyn.Synopsis, "save", stop)
+        with pytest.raises(KeyboardInterrupt):
+            make(before)
+
+    with pytest.raises(UserError, match=message):
+        make(after, resume=True)
+    if "query" not in {**before, **after}:
+        certificates = make(before, resume=True).certificates.values()
+        assert len({(each.account.budget, each.privacy_unit) for each in certificates}) == 1
 
 
 @pytest.mark.parametrize(

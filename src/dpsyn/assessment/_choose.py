@@ -186,12 +186,13 @@ def choose(
     _prepare_folder(place, recipes, resume)
     source = {"query": query, "protect": protect, "engine": engine}
     synopses = {}
-    for position, (name, recipe) in enumerate(recipes.items(), start=1):
+    for position, ((name, recipe), budget) in enumerate(zip(recipes.items(), budgets[:-1], strict=True), start=1):
         progress(f"candidate {position} of {len(recipes)}: {name}", 0.0)
         synopses[name] = _release_candidate(
             place,
             resume,
             name,
+            budget,
             data,
             schema,
             epsilon,
@@ -260,7 +261,14 @@ def _prepare_folder(folder: Path | None, recipes: Mapping[str, Recipe], resume: 
 
 
 def _release_candidate(
-    folder: Path | None, resume: bool, name: str, data: Any, schema: Schema, epsilon: float, **options: Any
+    folder: Path | None,
+    resume: bool,
+    name: str,
+    budget: Budget,
+    data: Any,
+    schema: Schema,
+    epsilon: float,
+    **options: Any,
 ) -> Synopsis:
     """The release of a candidate: made now, continued from its journal, or read back from its synopsis."""
     if folder is None:
@@ -268,7 +276,7 @@ def _release_candidate(
     path, journal = synopsis_path(folder, name), folder / f"{name}.journal"
     if resume and path.exists():
         synopsis = Synopsis.load(path)
-        _require_same_release(synopsis, name, schema, epsilon, options["recipe"])
+        _require_same_release(synopsis, name, schema, budget, **options)
         journal.unlink(missing_ok=True)
         return synopsis
     synopsis = measure(data, schema, epsilon, journal=journal, resume=resume and journal.exists(), **options)
@@ -277,16 +285,51 @@ def _release_candidate(
     return synopsis
 
 
-def _require_same_release(synopsis: Synopsis, name: str, schema: Schema, epsilon: float, recipe: Recipe) -> None:
-    """Refuse to continue with a release that was made by other terms than those that are given now."""
+def _require_same_release(
+    synopsis: Synopsis,
+    name: str,
+    schema: Schema,
+    budget: Budget,
+    *,
+    recipe: Recipe,
+    ledger: Ledger | None,
+    **_: Any,
+) -> None:
+    """Refuse to continue with a release that was made by other terms than those that are given now.
+
+    Privacy: what is stated of all of it follows from these terms, so every candidate must have been released by them.
+    """
     certificate = synopsis.certificates[-1]
     expected = json.loads(json.dumps(recipe.to_data()))
     recorded = certificate.recipe if certificate else {}
     same = all(recorded.get(key) == value for key, value in expected.items())
     if certificate is None or not same or certificate.dataset != schema.dataset:
         raise UserError(f"the candidate {name} was released by another recipe or of another dataset; undo the change")
-    if certificate.account.budget.epsilon != Budget.for_pure_steps(epsilon, [1]).epsilon:
-        raise UserError(f"the candidate {name} was released with another ε than {epsilon:g}; give the same as before")
+    own, unit = certificate.account.budget, certificate.privacy_unit
+    planned = schema.privacy_unit
+    declared = (schema.neighbors, planned.id if planned else "", planned.max_rows if planned else 1)
+    differences = {
+        "another ledger": not _is_recorded(certificate, ledger),
+        f"another ε than {float(budget.epsilon):g}": own.epsilon != budget.epsilon,
+        f"another δ than {format_short(budget.delta)}": own.delta != budget.delta,
+        "another budget": own != budget,
+        "another privacy unit": (unit.neighbors, unit.id, unit.max_rows) != declared,
+    }
+    if found := next((what for what, differs in differences.items() if differs), ""):
+        raise UserError(f"the candidate {name} was released with {found}; give the same as before")
+
+
+def _require_same_table(released: Certificate | None, name: str, choice: Certificate) -> None:
+    """Refuse a candidate that was released by another query, or for another privacy unit, than the choice is made."""
+    if released is None or (released.query, released.privacy_unit) != (choice.query, choice.privacy_unit):
+        raise UserError(f"the candidate {name} was released by another query; give the same as before")
+
+
+def _is_recorded(certificate: Certificate, ledger: Ledger | None) -> bool:
+    """Whether a release is recorded where the others will be: in the ledger, or nowhere."""
+    if ledger is None:
+        return certificate.ledger_head is None
+    return any(run.run == certificate.run for dataset in ledger.datasets() for run in dataset.runs)
 
 
 def _choose_nearest(
@@ -324,6 +367,8 @@ def _choose_nearest(
         recipe=recipe,
         declared_public=(f"the synthetic rows of {len(read)} candidates, which are released, too",),
     ) as private:
+        for name, synopsis in synopses.items():
+            _require_same_table(synopsis.certificates[-1], name, private.certificate())
         counts = [table.count(cliques, recoding) for table in read]
         position = private.recode(recoding).choose_nearest(cliques, counts, budget.pure_epsilons[0])
         private.bind_contents(hashlib.sha256(json.dumps(recipe, sort_keys=True).encode()).hexdigest())
