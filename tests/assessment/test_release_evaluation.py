@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.csv as pacsv
 import pytest
 
 import dpsyn
@@ -142,7 +144,7 @@ def test_a_regression_that_noise_hides_has_no_interval() -> None:
     table = REAL.append_column("sex_code", pa.array(np.zeros(REAL.num_rows, np.int64)))
 
     released = dpsyn.release_evaluation(
-        table, table, schema, 0.1, criteria=dpsyn.Criteria.from_yaml(text, schema), attributes=False
+        table, table.slice(0), schema, 0.1, criteria=dpsyn.Criteria.from_yaml(text, schema), attributes=False
     )
 
     assert (released.criteria[0].error.low, released.criteria[0].error.high) == (None, None)
@@ -197,7 +199,9 @@ def test_an_interrupted_evaluation_is_resumed_with_its_stored_answers(
     assert run.measurements[: len(before)] == before
     assert released.certificate.lost_answers == 0
     with pytest.raises(dpsyn.JournalError):
-        dpsyn.release_evaluation(REAL, REAL, SCHEMA, 0.5, ledger=ledger, by=["sex"], journal=journal, resume=True)
+        dpsyn.release_evaluation(
+            REAL, make_rows(3_000, 3), SCHEMA, 0.5, ledger=ledger, by=["sex"], journal=journal, resume=True
+        )
 
 
 def test_values_of_open_attributes_are_those_of_the_synthetic_table() -> None:
@@ -320,3 +324,15 @@ def test_intervals_of_ratios_and_coefficients_have_their_level() -> None:
         assert solved is not None
         hits.append(np.abs(solved[0] - truth) <= Z * solved[1])
     assert np.mean(hits, axis=0) == pytest.approx(0.95, abs=0.012)
+
+
+@pytest.mark.parametrize("synthetic", ["real.csv", "linked.csv", "symbolic.csv", "re*.csv"])
+def test_the_private_table_is_not_taken_for_a_synthetic_one(synthetic: str, tmp_path: Path) -> None:
+    """Its hash would be in the certificate, and in a ledger."""
+    pacsv.write_csv(REAL, tmp_path / "real.csv")
+    os.link(tmp_path / "real.csv", tmp_path / "linked.csv")
+    os.symlink(tmp_path / "real.csv", tmp_path / "symbolic.csv")
+
+    for real, other in ((str(tmp_path / "real.csv"), str(tmp_path / synthetic)), (REAL, REAL)):
+        with pytest.raises(UserError, match="is the private table itself"):
+            dpsyn.release_evaluation(real, other, SCHEMA, 1.0)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 from collections.abc import Callable
 from datetime import date
 from pathlib import Path
@@ -78,6 +80,45 @@ def test_the_private_table_is_refused_in_python_too(folder: Path) -> None:
     for data, public in ((table, table), (path, str(path))):
         with pytest.raises(dpsyn.UserError, match="the private table itself"):
             dpsyn.measure(data, schema(), epsilon=1, public=public, public_because=BECAUSE)
+
+
+@pytest.mark.parametrize(
+    ("data", "public"),
+    [
+        ("private.csv", "linked.csv"),
+        ("private.csv", "symbolic.csv"),
+        ("private.csv", "priv*.csv"),
+        ("parts/*.csv", "parts/one.csv"),
+        ("parts/*.csv", "parts/*.c?v"),
+        ("parts/one.csv", "private.csv"),
+    ],
+)
+def test_the_private_table_is_refused_under_another_name(folder: Path, data: str, public: str) -> None:
+    os.link(folder / "private.csv", folder / "linked.csv")
+    os.symlink(folder / "private.csv", folder / "symbolic.csv")
+    (folder / "parts").mkdir()
+    os.link(folder / "private.csv", folder / "parts" / "one.csv")
+    pacsv.write_csv(people(3), folder / "parts" / "two.csv")
+
+    with pytest.raises(dpsyn.UserError, match="the private table itself"):
+        dpsyn.measure(f"{folder}/{data}", schema(), 1, public=f"{folder}/{public}", public_because=BECAUSE)
+
+
+@pytest.mark.parametrize(
+    "public", ["release/synthetic.csv", "release/*.csv", "link.csv", "parts/synthetic", "parts/*/*"]
+)
+def test_rows_of_an_earlier_release_are_refused_under_another_name(folder: Path, public: str) -> None:
+    """Together with the new release they cost what only the ledger adds up."""
+    ledger = dpsyn.Ledger.create(folder / "ledger.db")
+    released = dpsyn.measure(folder / "private.csv", schema("people"), 1, ledger=ledger, recipe="independent")
+    released.write(f"{folder}/release/", 50, seed=1)
+    os.symlink(folder / "release" / "synthetic.csv", folder / "link.csv")
+    shutil.copytree(folder / "release", folder / "parts")
+    (folder / "parts" / "synthetic").mkdir()
+    (folder / "parts" / "synthetic.csv").rename(folder / "parts" / "synthetic" / "part-0.csv")
+
+    with pytest.raises(dpsyn.LedgerError, match="is a release of the dataset 'people' itself"):
+        open_public(f"{folder}/{public}", schema("people"), BECAUSE, ledger)
 
 
 def test_a_public_file_that_is_written_in_another_way_is_read_by_a_schema_of_its_own(folder: Path, run: Run) -> None:

@@ -19,12 +19,14 @@ from dpsyn.assessment.evaluation_plan import SHARES, EvaluationPlan, plan_evalua
 from dpsyn.assessment.figures import EvaluationAnswers, describe_answers
 from dpsyn.assessment.results import ReleasedEvaluation
 from dpsyn.assessment.synthetic_table import read_synthetic_tables
+from dpsyn.errors import UserError
 from dpsyn.marginals import Clique, Marginal
 from dpsyn.marginals.comparison import choose_groups
 from dpsyn.options import suggest_arguments
 from dpsyn.private import NoisyScores, PrivateTable, Protect, open_private
 from dpsyn.progress import Progress, ignore_progress
 from dpsyn.schema import Schema, SchemaDraft
+from dpsyn.sources import is_same_table
 
 RECIPE_NAME = "released evaluation"
 """What the ledger and the certificate call such a run."""
@@ -91,6 +93,11 @@ def release_evaluation(
     """
     schema = Schema.coerce(schema).with_dataset(dataset)
     schema.require_public()
+    if is_same_table(real, synthetic):
+        raise UserError(
+            "the synthetic table is the private table itself, or a part of it, but it is taken as public, and the "
+            "certificate states its SHA-256; give the synthetic table"
+        )
     declared, groups = coerce_criteria(criteria, schema), choose_groups(by, schema)
     check_large_epsilon(epsilon, allowed=allow_large_epsilon)
     budget = Budget.for_guarantee(epsilon, _choose_delta(schema, delta))

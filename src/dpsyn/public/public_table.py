@@ -19,7 +19,7 @@ from dpsyn.errors import InternalError, LedgerError, SourceError, UserError, quo
 from dpsyn.marginals import Clique
 from dpsyn.release_files import find_synopsis, is_release
 from dpsyn.schema import Schema
-from dpsyn.sources import Source, open_declared
+from dpsyn.sources import Source, is_same_table, list_table_files, open_declared
 from dpsyn.suggestions import format_names
 from dpsyn.synopsis import Synopsis
 
@@ -109,6 +109,18 @@ class PublicTable:
         return known[1:]
 
 
+def refuse_private_table(data: Any, public: Any) -> None:
+    """Refuse the private table, or a part of it, as a public one; a copy of it is not recognized.
+
+    Privacy: a comparison of contents would make the release depend on rows.
+    """
+    if public is not None and is_same_table(data, public):
+        raise UserError(
+            "the public rows are the private table itself, or a part of it; give rows that are public and of other "
+            "people, or leave out public="
+        )
+
+
 def open_public(
     data: Any, schema: Schema, because: str | None, ledger: Ledger | None = None, *, own_schema: Schema | None = None
 ) -> PublicTable:
@@ -132,13 +144,13 @@ def open_public(
             "public rows need a reason, which the certificate repeats: who declares them public, and why they hold "
             "none of the private rows (--public-because, or public_because=)"
         )
-    synopsis = _find_synopsis(data)
-    if synopsis is not None:
+    synopses = _find_synopses(data)
+    for synopsis in synopses:
         _refuse_own_release(synopsis, schema, ledger)
-        if isinstance(data, Synopsis) or _is_synopsis_path(data):
-            if own_schema is not None:
-                raise UserError("a public synopsis holds its schema; leave out --public-schema (public_schema=)")
-            return _from_synopsis(synopsis, data, schema, because)
+    if isinstance(data, Synopsis) or _is_synopsis_path(data):
+        if own_schema is not None:
+            raise UserError("a public synopsis holds its schema; leave out --public-schema (public_schema=)")
+        return _from_synopsis(synopses[0], data, schema, because)
     source = open_declared(data, own_schema or schema)
     table, schema_digest = _read_columns(source, schema, own_schema), None
     if own_schema is not None:
@@ -151,16 +163,16 @@ def _is_synopsis_path(data: Any) -> bool:
     return isinstance(data, str | os.PathLike) and (Path(data).suffix == SYNOPSIS_SUFFIX or is_release(Path(data)))
 
 
-def _find_synopsis(data: Any) -> Synopsis | None:
-    """The synopsis that is given, or that lies in the release folder of a given table."""
+def _find_synopses(data: Any) -> list[Synopsis]:
+    """The synopsis that is given, or those in the release folders of the files of a given table, links followed."""
     if isinstance(data, Synopsis):
-        return data
+        return [data]
     if _is_synopsis_path(data):
-        return Synopsis.load(data)
-    if isinstance(data, str | os.PathLike) and Path(data).exists():
-        folder = Path(data) if Path(data).is_dir() else Path(data).parent
-        return Synopsis.load(find_synopsis(folder)) if is_release(folder) else None
-    return None
+        return [Synopsis.load(data)]
+    above = [
+        parent for path in list_table_files(data) for parent in path.parents[:2]
+    ]  # parts have a folder of their own
+    return [Synopsis.load(find_synopsis(folder)) for folder in dict.fromkeys(above) if is_release(folder)]
 
 
 def _refuse_own_release(synopsis: Synopsis, schema: Schema, ledger: Ledger | None) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
@@ -28,7 +27,7 @@ from dpsyn.private import (
     values_purpose,
 )
 from dpsyn.progress import Progress, ignore_progress
-from dpsyn.public import PublicTable, open_public
+from dpsyn.public import PublicTable, open_public, refuse_private_table
 from dpsyn.recipes.base import NoiseChoice, Recipe
 from dpsyn.recipes.dpsyn import DPSyn
 from dpsyn.recipes.marginal_recipe import MarginalRecipe
@@ -129,7 +128,7 @@ def measure(
         schema = _extend_schema(schema, previous)
         _require_same_ledger(previous, book)
     recipe.check(schema, previous)
-    _refuse_private_table(data, public)
+    refuse_private_table(data, public)
     prior = open_prior(public, public_because, schema, recipe, book, public_schema)
     check_large_epsilon(epsilon, allowed=allow_large_epsilon)
     delta = _choose_delta(schema, delta)
@@ -272,17 +271,6 @@ def choose_noise(recipe: Recipe, schema: Schema, epsilon: float, delta: float, *
             f"recipe whose steps can all be pure, with noise 'auto' or 'laplace': {', '.join(able)}"
         )
     return noise
-
-
-def _refuse_private_table(data: Any, public: Any) -> None:
-    """Refuse the private table as its own prior."""
-    paths = [given for given in (data, public) if isinstance(given, str | os.PathLike)]
-    same_file = len(paths) == 2 and os.path.realpath(paths[0]) == os.path.realpath(paths[1])
-    if public is not None and (public is data or same_file):
-        raise UserError(
-            "the public rows are the private table itself; give rows that are public and of other people, or leave "
-            "out public="
-        )
 
 
 def open_prior(

@@ -5,7 +5,7 @@ from dpsyn.sources.baskets import has_basket_ids, open_basket_source
 from dpsyn.sources.csv import find_invalid_text, start_of_text
 from dpsyn.sources.declared import follow_schema, open_declared
 from dpsyn.sources.factory import is_pattern, open_source, read_table
-from dpsyn.sources.files import describe_irregular_lines
+from dpsyn.sources.files import describe_irregular_lines, is_same_table, list_table_files
 from dpsyn.sources.source import (
     BATCH_ROWS,
     Protect,
@@ -34,6 +34,8 @@ __all__ = [
     "has_basket_ids",
     "is_pattern",
     "is_postgres_address",
+    "is_same_table",
+    "list_table_files",
     "map_in_threads",
     "open_basket_source",
     "open_declared",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
+from glob import glob
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -59,6 +60,37 @@ def refuse_duplicate_files(paths: Iterable[str | Path], label: str) -> None:
                 f"{label}: {redact_path(other)} and {redact_path(path)} are the same file, so its rows would count "
                 "twice; remove one of them"
             )
+
+
+def is_same_table(one: Any, other: Any) -> bool:
+    """Whether two arguments are the same object, or paths and patterns that have a file in common, by whatever name.
+
+    Privacy: compares what was given and which files there are, never what is in them: no row is read, so a copy under
+    another name is another table.
+    """
+    if one is other:
+        return True
+    return not _identify_files(one).isdisjoint(_identify_files(other))
+
+
+def list_table_files(data: Any) -> list[Path]:
+    """The files that a path, a folder or a pattern stands for, links followed; none for anything else."""
+    if not isinstance(data, str | os.PathLike):
+        return []
+    try:
+        named = [Path(data)] if os.path.exists(data) else [Path(name) for name in glob(str(data), recursive=True)]
+        inside = [each for path in named for each in (path.rglob("*") if path.is_dir() else [path])]
+        return [each.resolve() for each in inside if each.is_file()]
+    except (OSError, ValueError, RuntimeError):  # such as a name that is too long; opening it tells
+        return []
+
+
+def _identify_files(data: Any) -> set[tuple[int, int]]:
+    try:
+        states = [os.stat(path) for path in list_table_files(data)]
+    except OSError:  # one was removed meanwhile
+        return set()
+    return {(state.st_dev, state.st_ino) for state in states}
 
 
 def redact_path(path: str | Path) -> str:
