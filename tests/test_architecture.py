@@ -179,7 +179,7 @@ distribution functions throughout."""
 PICKLES = ("pickle", "_pickle", "cPickle", "cloudpickle", "dill", "joblib", "marshal", "shelve")
 NAMELESS = re.compile(r"_?(utils?|utilities|commons?|helpers?|managers?|misc)")
 MAX_LINES = 600
-ONE_FILE = {"signatures/verify_release.py": 870}
+ONE_FILE = {"signatures/verify_release.py": 950}
 """The stand-alone verifier is one file on purpose: readers take it away from here."""
 
 

@@ -260,3 +260,38 @@ def test_a_consistent_choice_at_a_lower_price_is_refused_by_the_ledger_and_by_th
     assert verdicts(forger.folder) == ("unsigned", 3)
     with patch("dpsyn.accounting.head_store.head_path", lambda _: None):
         assert verdicts(forger.folder, None, chosen.ledger) == ("refused", 1)
+
+
+def test_a_chosen_release_without_its_choice_is_refused_by_the_ledger(forger: Forger, chosen: Chosen) -> None:
+    """It would state what it cost alone; that of another candidate, which was not chosen, states all."""
+    for name in ("choice.json", "choice.txt", "signatures.json"):
+        (forger.folder / name).unlink()
+    candidates = chosen.release.with_name("release.candidates")
+
+    with patch("dpsyn.accounting.head_store.head_path", lambda _: None):
+        ours = [check for check in dpsyn.verify(forger.folder, ledger=chosen.ledger).checks if not check.passed]
+        assert [(check.what, "it was chosen among 2" in check.found) for check in ours] == [("not chosen", True)]
+        assert verdicts(forger.folder, None, chosen.ledger) == ("refused", 1)
+        assert verdicts(candidates / "pairs.dpsyn", None, chosen.ledger) == ("refused", 1)
+        assert verdicts(candidates / "columns.dpsyn", None, chosen.ledger) == ("unsigned", 3)
+
+
+def test_cards_of_a_chosen_release_state_what_all_of_it_cost(forger: Forger) -> None:
+    (forger.folder / "signatures.json").unlink()
+    dpsyn.sign(forger.folder, KEY, card=True)
+
+    card, metadata, choice = (
+        json.loads((forger.folder / name).read_text("utf-8"))
+        for name in ("deployment-card.json", "croissant.json", "choice.json")
+    )
+    stated = card["deployment"]["privacy_loss"]["privacy_parameters"]
+    assert stated["epsilon"] == choice["epsilon"] > 3
+    assert f"(ε, δ) = ({choice['epsilon']:g}, 2e-9)" in metadata["rai:personalSensitiveInformation"]
+    assert verdicts(forger.folder, KEY.public_key) == ("verified", 0)
+    own = json.loads((forger.folder / "certificate.json").read_text("utf-8"))["releases"][0]["certificate"]["guarantee"]
+    change = {"epsilon": float(own["epsilon"]), "delta": float(own["delta"])}
+    forger.edit_json(
+        "deployment-card.json", lambda data: data["deployment"]["privacy_loss"].update(privacy_parameters=change)
+    )
+    (forger.folder / "signatures.json").unlink()
+    assert verdicts(forger.folder) == ("refused", 1)

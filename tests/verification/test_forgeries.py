@@ -31,6 +31,8 @@ from dpsyn.errors import SignatureError
 from dpsyn.signatures import Signature, describe_release, read_signatures
 from dpsyn.signatures.statement import DOMAIN, canonical_json
 from tests.private.noise_doubles import RecordingNoise
+from tests.recipes.test_public_prior import people
+from tests.recipes.test_public_prior import schema as people_schema
 from tests.verification.forgery import GROUP_ORDER, Forger, rewrite_ledger
 from tests.verification.releases import failed_checks, run_alone, schema, verdicts, visits
 
@@ -213,6 +215,46 @@ def lower_the_sensitivity_of_scores(forger: Forger) -> None:
     forger.save()
 
 
+def charge_scores(forger: Forger, purpose: str, squared: int) -> None:
+    """State another purpose and another sensitivity of scores, and every cost that follows."""
+    record = forger.measurement("dependence of")
+    record["purpose"] = purpose
+    record["mechanism"]["sensitivity_squared"] = str(squared)
+    forger.recompute_cost(record)
+    forger.recompute_bounds()
+    forger.save()
+
+
+def charge_scores_as_one(forger: Forger) -> None:
+    charge_scores(forger, "dependence of 1 pairs", 16)
+
+
+def charge_scores_as_something_else(forger: Forger) -> None:
+    charge_scores(forger, "how columns depend", 1)
+
+
+def charge_scores_as_less_sensitive(forger: Forger) -> None:
+    number = len(forger.manifest["releases"][0]["scores"][0]["cliques"])
+    charge_scores(forger, f"distances of {number} marginals from predictions", number)
+
+
+def leave_out_all_numbers(forger: Forger) -> None:
+    """Nothing was measured and nothing spent, and yet there are a model and rows."""
+    release = forger.manifest["releases"][0]
+    release |= {"rounds": [], "scores": []}
+    bounds = {"zcdp": 0.0, "pld": 0.0, "basic": 0.0}
+    forger.certificate.update(measurements=[], epsilon_bounds=bounds, certified_epsilon=0.0, contents_hash="")
+    used = json.dumps({name: part for name, part in forger.manifest.items() if name != "members"})
+    for name in [name for name in forger.arrays if f'"{name}"' not in used]:
+        del forger.arrays[name], forger.manifest["members"][name]
+    forger.save()
+
+
+def state_a_truth_as_a_number(forger: Forger) -> None:
+    forger.certificate["privacy_unit"]["max_rows"] = True
+    forger.save()
+
+
 def state_a_smaller_cost(forger: Forger) -> None:
     forger.measurements[0]["rho"] = "0.0000001"
     forger.save()
@@ -328,6 +370,7 @@ def certify_half_of_epsilon_consistently(forger: Forger) -> None:
     forger.put_numbers(scores["values"], forger.numbers(scores["values"]) * 2.0 ** (old["lattice"] - new["lattice"]))
     forger.replace_text("certificate.txt", "Guarantee: ε = 2,", "Guarantee: ε = 1,")
     forger.edit_json("deployment-card.json", lambda card: set_card(card, epsilon=1.0))
+    forger.replace_text("croissant.json", "(ε, δ) = (2, ", "(ε, δ) = (1, ")
     forger.save()
 
 
@@ -445,6 +488,25 @@ def change_a_hash_in_croissant(forger: Forger) -> None:
     )
 
 
+def lower_epsilon_in_croissant(forger: Forger) -> None:
+    forger.replace_text("croissant.json", "(ε, δ) = (2, ", "(ε, δ) = (0.2, ")
+    forger.rehash()
+
+
+def take_rows_from_another_folder(forger: Forger) -> None:
+    """Croissant metadata about a file of the reader's computer."""
+    outside = forger.folder.parent / "outside.csv"
+    shutil.copy(forger.folder / "synthetic.csv", outside)
+    forger.edit_json("croissant.json", lambda data: data["distribution"][0].update(contentUrl=str(outside)))
+    forger.rehash()
+
+
+def link_the_rows(forger: Forger) -> None:
+    outside = forger.folder.parent / "outside.csv"
+    shutil.move(forger.folder / "synthetic.csv", outside)
+    os.symlink(outside, forger.folder / "synthetic.csv")
+
+
 def add_a_file(forger: Forger) -> None:
     (forger.folder / "corrections.csv").write_text("floor,count\n1,2\n", "utf-8")
 
@@ -493,6 +555,16 @@ def add_a_member_to_the_synopsis(forger: Forger) -> None:
     with zipfile.ZipFile(forger.folder / "synopsis.dpsyn", "a") as file:
         file.writestr("more.npy", b"1")
     forger.rehash()
+
+
+def name_a_member_outside(forger: Forger) -> None:
+    """Somebody who unpacks the file by hand would write to another folder."""
+    marginal = forger.marginals[0]
+    name, outside = marginal["raw"], "../../outside.npy"
+    marginal["raw"] = outside
+    forger.arrays[outside] = forger.arrays.pop(name)
+    forger.manifest["members"][outside] = forger.manifest["members"].pop(name)
+    forger.save()
 
 
 def repeat_a_member_of_the_synopsis(forger: Forger) -> None:
@@ -585,6 +657,16 @@ def repeat_a_key_of_the_statement(forger: Forger) -> None:
     )
 
 
+def repeat_a_signature(forger: Forger) -> None:
+    """One person looks like two."""
+    signed = read_signatures(forger.folder / "signatures.json")
+    forger.write_signatures(signed.statement, signed.signatures * 2)
+
+
+def write_the_format_in_another_way(forger: Forger) -> None:
+    forger.edit_json("signatures.json", lambda data: data.update(format=True))
+
+
 def add_a_broken_signature(forger: Forger) -> None:
     signed = read_signatures(forger.folder / "signatures.json")
     forger.write_signatures(signed.statement, (*signed.signatures, Signature(FORGERS_KEY.public_key, bytes(64))))
@@ -593,7 +675,7 @@ def add_a_broken_signature(forger: Forger) -> None:
 BROKEN_SIGNATURES = [
     flip_a_bit_of_a_signature, add_the_order_to_a_signature, sign_with_a_point_of_small_order,
     repeat_a_key_of_the_statement, add_a_broken_signature, name_the_owners_key_beside_a_signature_of_another,
-    sign_for_another_purpose, sign_under_another_version,
+    sign_for_another_purpose, sign_under_another_version, repeat_a_signature, write_the_format_in_another_way,
 ]  # fmt: skip
 """Signatures that are by nobody."""
 
@@ -607,7 +689,9 @@ VISIBLE = [
     enlarge_the_unit, claim_that_rows_are_replaced, rename_an_attribute, rename_a_column,
     change_the_certificate_file_alone, change_the_certificates_text, change_epsilon_in_the_card,
     change_a_hash_in_croissant, remove_the_certificate, remove_the_synopsis, remove_the_rows,
-    add_a_member_to_the_synopsis, repeat_a_member_of_the_synopsis,
+    add_a_member_to_the_synopsis, repeat_a_member_of_the_synopsis, charge_scores_as_one,
+    charge_scores_as_something_else, charge_scores_as_less_sensitive, leave_out_all_numbers, state_a_truth_as_a_number,
+    lower_epsilon_in_croissant, take_rows_from_another_folder, link_the_rows, name_a_member_outside,
 ]  # fmt: skip
 """What contradicts itself: refused by a check other than the signature, so without a key, too."""
 
@@ -701,6 +785,69 @@ def test_a_consistent_forgery_is_refused_because_of_its_signature_alone(forger: 
     assert [check.what for check in with_key.checks if not check.passed] == ["signature"]
     assert verdicts(forger.folder) == ("unsigned", 3)
     assert dpsyn.Synopsis.load(forger.folder).certificates[0] is not None
+
+
+# ── what a release was made from ─────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture(scope="module")
+def with_public_rows(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("public") / "release"
+    made = dpsyn.measure(people(1), people_schema(), 0.5, public=people(2), public_because="the test made them up")
+    made.write(f"{folder}/", 50, seed=1)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def extended(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("extended") / "release"
+    first = dpsyn.measure(visits(), schema(), 1.0, recipe="independent")
+    dpsyn.measure(visits(), schema(), 0.5, recipe="independent", extend=first).write(f"{folder}/", 50, seed=1)
+    return folder
+
+
+def hide_the_public_rows(forger: Forger) -> None:
+    del forger.certificate["recipe"]["public"]
+    forger.certificate["declared_public"] = []
+
+
+def hide_why_rows_are_public(forger: Forger) -> None:
+    forger.certificate["declared_public"] = []
+
+
+def name_other_public_rows(forger: Forger) -> None:
+    forger.certificate["recipe"]["public"]["digest"] = "ab" * 32
+
+
+@pytest.mark.parametrize("forge", [hide_the_public_rows, hide_why_rows_are_public, name_other_public_rows])
+def test_public_rows_that_the_certificate_does_not_name_are_refused(
+    forge: Callable[[Forger], None], with_public_rows: Path, tmp_path: Path
+) -> None:
+    forger = Forger.copying(with_public_rows, tmp_path / "forged")
+    genuine = verdicts(forger.folder)
+    forge(forger)
+    forger.save()
+
+    assert genuine == ("unsigned", 3)
+    assert verdicts(forger.folder) == ("refused", 1)
+
+
+def test_a_release_whose_earlier_part_was_left_out_is_refused(extended: Path, tmp_path: Path) -> None:
+    """The rows follow from both, and only the cost of the second one is stated."""
+    forger = Forger.copying(extended, tmp_path / "forged")
+    genuine = verdicts(forger.folder)
+    del forger.manifest["releases"][0]
+    used = json.dumps({name: part for name, part in forger.manifest.items() if name != "members"})
+    for name in [name for name in forger.arrays if f'"{name}"' not in used]:
+        del forger.arrays[name], forger.manifest["members"][name]
+    text = (forger.folder / "certificate.txt").read_text("utf-8").split("══ ")[2].partition("\n\n")[2]
+    (forger.folder / "certificate.txt").write_text(text, "utf-8")
+    forger.save()
+
+    ours = [check.what for check in dpsyn.verify(forger.folder).checks if not check.passed]
+    assert genuine == ("unsigned", 3)
+    assert ours == ["provenance"]
+    assert verdicts(forger.folder) == ("refused", 1)
 
 
 # ── parts of other releases ──────────────────────────────────────────────────────────────────────────────────
@@ -878,3 +1025,28 @@ def test_a_reader_who_was_given_a_point_of_small_order_as_key_is_warned(forger: 
 
 def test_the_key_of_another_owner_verifies_nothing(genuine: Genuine) -> None:
     assert verdicts(genuine.release, FORGERS_KEY.public_key) == ("refused", 1)
+
+
+def test_a_key_that_lies_in_the_release_is_refused(forger: Forger, genuine: Genuine, tmp_path: Path) -> None:
+    """A forger would have put it there, with a signature by it."""
+    put_another_key_into_the_folder(forger)
+    key = forger.folder / "steward.key.pub"
+    os.symlink(forger.folder, tmp_path / "link")
+
+    for path in (key, str(key), tmp_path / "link" / key.name):
+        with pytest.raises(SignatureError, match="lies in the release itself"):
+            dpsyn.verify(forger.folder, path)
+        assert run_alone(forger.folder, "--key", path) == 2
+    (tmp_path / "owner.pub").write_text(f"{KEY.public_key}\n", "utf-8")
+    assert verdicts(genuine.release, tmp_path / "owner.pub") == ("verified", 0)
+
+
+def test_a_folder_with_a_private_key_is_not_signed(forger: Forger) -> None:
+    (forger.folder / "signatures.json").unlink()
+    for passphrase in (None, "a secret of the test"):
+        KEY.save(forger.folder / "steward.key", passphrase)
+
+        with pytest.raises(SignatureError, match="is a private key, which would be published"):
+            dpsyn.sign(forger.folder, KEY)
+        (forger.folder / "steward.key").unlink()
+        (forger.folder / "steward.key.pub").unlink()

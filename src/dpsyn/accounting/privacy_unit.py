@@ -51,7 +51,7 @@ class PrivacyUnit:
         if self.neighbors not in tuple(CHANGED_UNITS):
             raise BudgetError(f"neighbors is {quote_argument(self.neighbors)}; use {' or '.join(CHANGED_UNITS)}")
         kinds = ((self.id, str), (self.max_rows, int), (self.record, str), (self.filtered, bool))
-        if not all(isinstance(value, kind) for value, kind in kinds):
+        if not all(isinstance(value, kind) for value, kind in kinds) or isinstance(self.max_rows, bool):
             raise BudgetError(
                 f"a privacy unit with id {quote_argument(self.id)} and max_rows "
                 f"{quote_argument(self.max_rows)} is not valid; id is the name of an "

@@ -31,7 +31,9 @@ PUBLIC_SUFFIX = ".pub"
 KEY_BYTES = 32
 SIGNATURE_BYTES = 64
 
-_MAX_KEY_FILE_BYTES = 10_000
+MAX_KEY_FILE_BYTES = 10_000
+"""The largest file that can be a key."""
+
 _FIELD_PRIME = 2**255 - 19
 _SMALL_ORDER_Y = frozenset(
     (
@@ -203,7 +205,7 @@ def _read_key_file(path: Path) -> str:
     """The text of a key file, of limited size."""
     try:
         with path.open("rb") as file:
-            return file.read(_MAX_KEY_FILE_BYTES).decode()
+            return file.read(MAX_KEY_FILE_BYTES).decode()
     except FileNotFoundError:
         hint = suggest_file(path) or f"; a public key begins with {PREFIX}"
         raise SignatureError(f"there is no key {quote_argument(str(path))}{hint}") from None

@@ -27,7 +27,7 @@ from typing import Any
 from dpsyn.atomic_files import write_text
 from dpsyn.errors import SignatureError, describe_os_error
 from dpsyn.release_files import SIGNATURES_NAME, SYNOPSIS_NAME, VERIFIER_NAME, is_release
-from dpsyn.signatures.keys import SIGNATURE_BYTES, PublicKey, SigningKey
+from dpsyn.signatures.keys import MAX_KEY_FILE_BYTES, SIGNATURE_BYTES, PublicKey, SigningKey
 from dpsyn.suggestions import suggest_file
 
 DOMAIN = b"dpsyn release statement, version 1\n"
@@ -135,6 +135,7 @@ def sign_release(release: str | Path, key: SigningKey) -> Path:
     path, target = Path(release), signatures_path(release)
     if path.is_dir() and not is_release(path):
         raise SignatureError(f"{path} is a folder, but not a release folder; give one that DPSyn has written")
+    _refuse_private_keys(path)
     statement = describe_release(path).to_data()
     message = DOMAIN + canonical_json(statement)
     kept: tuple[Signature, ...] = ()
@@ -149,6 +150,17 @@ def sign_release(release: str | Path, key: SigningKey) -> Path:
     signed = SignedStatement(statement, (*kept, Signature(key.public_key, key.sign(message))))
     write_text(target, json.dumps(signed.to_data(), indent=1, ensure_ascii=True) + "\n")
     return target
+
+
+def _refuse_private_keys(path: Path) -> None:
+    """Refuse to sign a folder with a private key in it: whoever gets the release could sign in its owner's name."""
+    for name in list_files(path) if path.is_dir() else ():
+        file = path / name
+        if file.stat().st_size <= MAX_KEY_FILE_BYTES and b"PRIVATE KEY-----" in file.read_bytes():
+            raise SignatureError(
+                f"{file} is a private key, which would be published with the release; move it elsewhere, and make a "
+                "new one if others have seen it"
+            )
 
 
 def describe_release(release: str | Path) -> ReleaseStatement:
@@ -193,7 +205,8 @@ def read_signatures(path: Path) -> SignedStatement:
     except (ValueError, RecursionError):
         raise SignatureError(f"{path} is not JSON as DPSyn writes it") from None
     try:
-        if (data["kind"], data["format"]) != (SIGNATURES_KIND, SIGNATURES_FORMAT) or len(data) != 4:
+        mark = (data["kind"], data["format"], type(data["format"]), len(data))
+        if mark != (SIGNATURES_KIND, SIGNATURES_FORMAT, int, 4):
             raise SignatureError(f"{path} is not a file of signatures in format {SIGNATURES_FORMAT}")
         signatures = tuple(_parse_signature(each) for each in data["signatures"])
         statement = data["statement"]
@@ -201,6 +214,8 @@ def read_signatures(path: Path) -> SignedStatement:
         raise SignatureError(f"{path} is not a file of signatures as DPSyn writes it") from None
     if not isinstance(statement, dict) or not signatures:
         raise SignatureError(f"{path} holds no signed statement")
+    if len({each.public_key for each in signatures}) < len(signatures):
+        raise SignatureError(f"{path} holds two signatures by the same key")
     return SignedStatement(statement, signatures)
 
 

@@ -230,6 +230,8 @@ class Release:
             members = self.manifest["members"]
             names = sorted(set(sizes) - {"manifest.json"})
             require(names == sorted(members), f"members {names[:9]} …", f"those of the manifest, {len(members)}")
+            odd = [name for name in names if not re.fullmatch(r"([a-z0-9-]+/)*[a-z0-9-]+\.npy", name)]
+            require(not odd, f"a member {odd[:1]}", "names of arrays")
             for name in names:
                 data = archive.read(name)
                 require(sha256(data) == members[name], f"{name} has SHA-256 {sha256(data)}", members[name])
@@ -256,7 +258,9 @@ def check_signature(release: Release, key: bytes | None) -> tuple[Data, str]:
     require(os.path.isfile(release.signatures), "no signatures", os.path.basename(release.signatures))
     document = load_json(read_small(release.signatures))
     mark = document["kind"], document["format"], len(document)
-    require(mark == ("dpsyn signatures", 1, 4), f"a file of kind {mark}", "signatures of format 1")
+    require(
+        mark == ("dpsyn signatures", 1, 4) and type(mark[1]) is int, f"a file of kind {mark}", "signatures of format 1"
+    )
     message = DOMAIN + canonical(document["statement"])
     signers = []
     for entry in document["signatures"]:
@@ -270,6 +274,7 @@ def check_signature(release: Release, key: bytes | None) -> tuple[Data, str]:
         require(ed25519_verifies(signer, message, signature), "a signature that does not verify", "valid ones")
         signers.append(signer)
     require(signers, "nobody signed", "a signature")
+    require(len(set(signers)) == len(signers), "a key that signed twice", "each once")
     shown = ", ".join(map(fingerprint, signers))
     if key is not None:
         require(key in signers, f"signed by {shown}", f"a signature by {fingerprint(key)}")
@@ -566,23 +571,54 @@ def check_numbers(release: Release, entry: Data) -> str:
         whole = [(lattice, raw) for lattice, raw in raws if all(v == int(v) and abs(v) < 2**62 for v in raw)]
         require(whole, f"scores of {scores['kind']}", "scores that the certificate records")
         lattice, raw = whole[0]
-        take_record(unused, "", (shape, struct.pack(f"<{len(raw)}q", *map(int, raw))), lattice, scores["std"])
+        answer = shape, struct.pack(f"<{len(raw)}q", *map(int, raw))
+        mechanism = take_record(unused, "", answer, lattice, scores["std"])["mechanism"]
+        check_score_sensitivity(scores, len(raw), mechanism, certificate["privacy_unit"])
     stated = certificate["contents_hash"]
     if stated and "attributes" in release.manifest:
         found = hash_contents(release, entry)
         require(found == stated, f"attributes, recodings and cliques with SHA-256 {found}", stated)
     number = len(marginals) + len(entry["scores"])
+    require(number, "no released number", "at least one, which the rows follow from")
     return f"{number} released tables are answers to recorded measurements, each to another one"
 
 
-def take_record(unused: list[Data], name: str, answer: tuple[list[int], bytes], lattice: int, std: float) -> None:
+def check_score_sensitivity(scores: Data, number: int, mechanism: Data, unit: Data) -> None:
+    """The noise of scores is for as many as there are: a row changes each of them, those of dependence by 4."""
+    each = unit["max_rows"] * {"add-remove": 1, "replace": 2}[unit["neighbors"]]
+    each *= 4 if scores["kind"] == "dependence" else 1
+    gaussian = mechanism["kind"] == "gaussian"
+    found = exact(mechanism["sensitivity_squared" if gaussian else "sensitivity"])
+    needed = number * each**2 if gaussian else number * each
+    require(number == len(scores["cliques"]), f"{number} scores of {len(scores['cliques'])} cliques", "one each")
+    require(found >= needed, f"{number} scores of {scores['kind']}: sensitivity {found}", f"at least {needed}")
+
+
+def check_provenance(release: Release) -> str:
+    """Every certificate names the public table that was a prior, and the earlier releases that it extends are here."""
+    runs: list[str] = []
+    for number, entry in enumerate(release.manifest["releases"], start=1):
+        certificate = entry["certificate"]
+        if certificate is not None:
+            recipe, facts = certificate["recipe"], certificate["declared_public"]
+            extended = recipe.get("extends", [])
+            require(extended == runs, f"release {number} extends {extended}", f"the releases before it, {runs}")
+            digest = recipe.get("public", {}).get("digest")
+            stated = digest is not None and any(f"SHA-256 {digest}" in fact for fact in facts)
+            used = entry.get("public") is not None
+            require(stated or not used, f"public rows were a prior of release {number}", "a certificate that says so")
+        runs.append(certificate["run"] if certificate is not None else "imported")
+    return f"public rows are declared, and nothing that was extended is missing in {len(runs)} releases"
+
+
+def take_record(unused: list[Data], name: str, answer: tuple[list[int], bytes], lattice: int, std: float) -> Data:
     shape, content = answer
     digest = sha256(json.dumps(shape).encode() + b"\n" + content)
     for position, record in enumerate(unused):
         same_noise = (lattice_of(record["mechanism"]), noise_std(record["mechanism"])) == (lattice, std)
         if record["answer_hash"] == digest and same_noise and name in record["purpose"]:
             del unused[position]
-            return
+            return record
     raise Refused(f"a table of {name or 'scores'} that no measurement records; expected an answer that was charged")
 
 
@@ -648,6 +684,8 @@ def check_certificate_files(release: Release) -> str:
 
 
 def check_rows(release: Release) -> str:
+    for _ in list_files(release.path):  # refuses links, which lead out of the folder
+        pass
     resource = release.json("datapackage.json")["resources"][0]
     paths = resource["path"] if isinstance(resource["path"], list) else [resource["path"]]
     hashes = resource.get("hashes") or [resource["hash"]]
@@ -673,18 +711,30 @@ def check_rows(release: Release) -> str:
 def check_cards(release: Release) -> str:
     """Descriptions for registries and catalogs state the guarantee and the files of this release."""
     checked = []
+    guarantees = [tuple(exact(each["guarantee"][n]) for n in ("epsilon", "delta")) for each in release.certificates]
+    if release.has("choice.json"):  # what all candidates and the choice cost, which is checked there
+        guarantees = [tuple(exact(release.json("choice.json")[n]) for n in ("epsilon", "delta"))]
     if release.has("deployment-card.json"):
         stated = release.json("deployment-card.json")["deployment"]["privacy_loss"]["privacy_parameters"]
-        for name in ("epsilon", "delta"):
-            total = sum(exact(certificate["guarantee"][name]) for certificate in release.certificates)
-            found = stated.get(name, 0)
+        for name, numbers in zip(("epsilon", "delta"), zip(*guarantees)):
+            total, found = sum(numbers), stated.get(name, 0)
             require(math.isclose(float(found), total, rel_tol=1e-9), f"{name} = {found} in the card", float(total))
         checked.append("deployment-card.json")
     if release.has("croissant.json"):
-        for each in release.json("croissant.json")["distribution"]:
+        croissant = release.json("croissant.json")
+        pairs = re.findall(
+            r"\(([^(),]+), ([^(),]+)\)", croissant["rai:personalSensitiveInformation"].replace("(ε, δ)", "")
+        )
+        same = len(pairs) == len(guarantees) and all(
+            math.isclose(float(shown), number, rel_tol=1e-5)
+            for pair, numbers in zip(pairs, guarantees)
+            for shown, number in zip(pair, numbers)
+        )
+        require(same, f"(ε, δ) = {pairs} in croissant.json", [tuple(map(float, each)) for each in guarantees])
+        for each in croissant["distribution"]:
             if "sha256" in each:
                 path = each["contentUrl"]
-                inside = release.has(path) and ".." not in path.split("/")
+                inside = not os.path.isabs(path) and ".." not in path.split("/") and release.has(path)
                 found = hash_file(release.file(path))[0] if inside else "missing"
                 require(found == each["sha256"], f"{path} is {found}", each["sha256"])
         checked.append("croissant.json")
@@ -775,6 +825,19 @@ def check_ledger(certificate: Data, rows: list[Any]) -> str:
     return f"{len(rows)} entries are intact, and run {run} is recorded as certified, up to entry {head['sequence']}"
 
 
+def check_not_chosen(certificate: Data, rows: list[Any]) -> str:
+    """The ledger knows no choice of this release, whose cost the release would have to state."""
+    opened = {row[3]: load_json(row[5])["recipe"] for row in rows if row[4] == "open"}
+    for row in rows:
+        recipe = opened.get(row[3], {})
+        if row[4] == "measurement" and recipe.get("name") == "choice":
+            for position, candidate in enumerate(recipe["candidates"]):
+                answer = sha256(b"[1]\n" + struct.pack("<q", position))
+                chosen = candidate["run"] == certificate["run"] and load_json(row[5])["answer_hash"] == answer
+                require(not chosen, f"it was chosen among {len(recipe['candidates'])}, by run {row[3]}", "choice.json")
+    return "the ledger records no choice of it"
+
+
 # ── the command ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -812,6 +875,7 @@ def verify(path: str, key: bytes | None = None, ledger: str | None = None) -> li
             run(f"release {number}, numbers", check_numbers, release, entry)
             if entries:
                 run(f"release {number}, ledger", check_ledger, entry["certificate"], entries[0])
+        run("provenance", check_provenance, release)
         if not release.manifest["releases"]:
             results.append(("releases", False, "none; expected at least one"))
         if release.is_folder:
@@ -820,6 +884,8 @@ def verify(path: str, key: bytes | None = None, ledger: str | None = None) -> li
             run("cards", check_cards, release)
             if release.has("choice.json") or release.has("choice.txt"):
                 run("choice", check_choice, release, entries and entries[0])
+        if entries and release.certificates and release.certificates[-1] and not release.has("choice.json"):
+            run("not chosen", check_not_chosen, release.certificates[-1], entries[0])
     return results
 
 
@@ -834,6 +900,9 @@ def main(arguments: list[str] | None = None) -> int:
         key = options.key
         if key is not None:
             if not key.startswith(KEY_PREFIX) and os.path.isfile(key):
+                inside = os.path.join(os.path.realpath(options.release), "")
+                if os.path.realpath(key).startswith(inside):
+                    raise Misuse(f"{key} lies in the release itself, so it proves nothing; get the key elsewhere")
                 with open(key, encoding="utf-8") as file:
                     key = file.read(1000)
             key = parse_key(key)

@@ -61,7 +61,11 @@ _TYPES = {
 
 
 def describe_dataset(
-    package: Mapping[str, Any], hashes: Sequence[str], releases: Sequence[Release], date: str
+    package: Mapping[str, Any],
+    hashes: Sequence[str],
+    releases: Sequence[Release],
+    date: str,
+    whole: tuple[float, float] | None = None,
 ) -> dict[str, Any]:
     """The content of ``croissant.json``, as plain data.
 
@@ -70,6 +74,7 @@ def describe_dataset(
         hashes: the SHA-256 of each of the table's files.
         releases: the releases that the rows are sampled from.
         date: when the release was made, such as ``2026-11-18``.
+        whole: the ε and δ of all candidates and the choice among them, if the release was chosen.
     """
     resource = package["resources"][0]
     paths = [resource["path"]] if isinstance(resource["path"], str) else list(resource["path"])
@@ -89,11 +94,9 @@ def describe_dataset(
         source, sets = {"fileObject": {"@id": paths[0]}}, []
     else:
         source, sets = {"fileSet": {"@id": "rows"}}, [_describe_file_set(paths, resource["mediatype"])]
-    guarantees = [
-        f"({float(each.certificate.account.budget.epsilon):g}, {format_short(each.certificate.account.budget.delta)})"
-        for each in releases
-        if each.certificate
-    ]
+    budgets = [each.certificate.account.budget for each in releases if each.certificate]
+    stated = [whole] if whole else [(float(budget.epsilon), float(budget.delta)) for budget in budgets]
+    guarantees = [f"({epsilon:g}, {format_short(delta)})" for epsilon, delta in stated]
     return {
         "@context": _CONTEXT,
         "@type": "sc:Dataset",

@@ -24,18 +24,22 @@ _MECHANISMS = {
 }
 
 
-def describe_deployment(schema: Schema, releases: Sequence[Release], date: str) -> dict[str, Any]:
+def describe_deployment(
+    schema: Schema, releases: Sequence[Release], date: str, whole: tuple[float, float] | None = None
+) -> dict[str, Any]:
     """The content of ``deployment-card.json``, as plain data.
 
     Args:
         schema: what is public about the table.
         releases: the releases that the rows are sampled from; imported ones have no cost that could be stated.
         date: when the release was made, such as ``2026-11-18``.
+        whole: the ε and δ of all candidates and the choice among them, if the release was chosen.
     """
     certificates = [release.certificate for release in releases if release.certificate]
     units = list(dict.fromkeys(certificate.privacy_unit for certificate in certificates))
     epsilon = sum((certificate.account.budget.epsilon for certificate in certificates), Fraction(0))
     delta = sum((certificate.account.budget.delta for certificate in certificates), Fraction(0))
+    stated_epsilon, stated_delta = whole or (float(epsilon), float(delta))
     measurements = [m for certificate in certificates for m in certificate.account.measurements]
     mechanisms = [words for kind, words in _MECHANISMS.items() if any(isinstance(m.cost, kind) for m in measurements)]
     public = list(dict.fromkeys(fact for certificate in certificates for fact in certificate.declared_public))
@@ -55,15 +59,18 @@ def describe_deployment(schema: Schema, releases: Sequence[Release], date: str) 
                 "publication_date": date,
             },
             "dp_variant": {
-                "variant_name": "Approximate DP" if delta else "Pure DP",
+                "variant_name": "Approximate DP" if stated_delta else "Pure DP",
                 "data_domain": f"All tables of the columns {', '.join(schema.names)}.",
                 "unprotected_quantities": "; ".join([*caveats, *public]) or "None besides the schema.",
             },
             "privacy_loss": {
                 "privacy_unit": "; ".join(unit.protected for unit in units),
                 "privacy_unit_details": " ".join(unit.statement.replace("\n", " ") for unit in units),
-                "privacy_parameters": {"epsilon": float(epsilon), **({"delta": float(delta)} if delta else {})},
-                "privacy_parameters_details": _describe_parameters(releases),
+                "privacy_parameters": {
+                    "epsilon": stated_epsilon,
+                    **({"delta": stated_delta} if stated_delta else {}),
+                },
+                "privacy_parameters_details": _describe_parameters(releases, chosen=whole is not None),
             },
             "deployment_model": {
                 "model_name": "Central",
@@ -89,8 +96,10 @@ def describe_deployment(schema: Schema, releases: Sequence[Release], date: str) 
     }
 
 
-def _describe_parameters(releases: Sequence[Release]) -> str:
+def _describe_parameters(releases: Sequence[Release], *, chosen: bool) -> str:
     """How the parameters follow from the releases."""
+    if chosen:
+        return "ε and δ of all candidate releases and of the private choice among them; choice.txt lists them."
     if any(release.certificate is None for release in releases):
         return "Numbers that were measured in another system are not included: their cost is not known here."
     if len(releases) == 1:

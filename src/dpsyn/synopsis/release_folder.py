@@ -26,6 +26,7 @@ from dpsyn.release_files import (
     CARD_NAME,
     CERTIFICATE_JSON_NAME,
     CERTIFICATE_TEXT_NAME,
+    CHOICE_JSON_NAME,
     CROISSANT_NAME,
     DATAPACKAGE_NAME,
     OPTIONAL_NAMES,
@@ -73,12 +74,27 @@ def add_extras(folder: Path, synopsis: Synopsis, package: dict[str, Any], extras
         date = datetime.now(UTC).date().isoformat()
         path = package["resources"][0]["path"]
         hashes = [_size_and_digest(folder / name)[1] for name in ([path] if isinstance(path, str) else path)]
-        write_text(folder / CARD_NAME, _format_json(describe_deployment(synopsis.schema, synopsis.releases, date)))
-        write_text(folder / CROISSANT_NAME, _format_json(describe_dataset(package, hashes, synopsis.releases, date)))
+        whole = _read_choice(folder)
+        card = describe_deployment(synopsis.schema, synopsis.releases, date, whole)
+        write_text(folder / CARD_NAME, _format_json(card))
+        metadata = describe_dataset(package, hashes, synopsis.releases, date, whole)
+        write_text(folder / CROISSANT_NAME, _format_json(metadata))
     if extras.verifier:
         write_text(folder / VERIFIER_NAME, verifier_source())
     if extras.key:
         sign_release(folder, extras.key)
+
+
+def _read_choice(folder: Path) -> tuple[float, float] | None:
+    """The guarantee of all candidates and the choice among them, if the release was chosen."""
+    path = folder / CHOICE_JSON_NAME
+    if not path.exists():
+        return None
+    try:
+        stated = json.loads(path.read_bytes())
+        return float(stated["epsilon"]), float(stated["delta"])
+    except (ValueError, LookupError, TypeError):
+        raise OutputError(f"{path} is not as DPSyn writes it; choose again, or remove it") from None
 
 
 def write_release(

@@ -11,6 +11,7 @@ import gzip
 import hashlib
 import json
 import math
+import os
 import re
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -46,7 +47,8 @@ from dpsyn.release_files import (
     SYNOPSIS_NAME,
 )
 from dpsyn.signatures import PublicKey, SignedStatement, describe_release, read_signatures, signatures_path
-from dpsyn.signatures.statement import find_certificates, load_json, read_manifest_bytes
+from dpsyn.signatures.keys import PREFIX
+from dpsyn.signatures.statement import find_certificates, list_files, load_json, read_manifest_bytes
 from dpsyn.suggestions import suggest_file
 from dpsyn.synopsis import Synopsis
 from dpsyn.synopsis.guarantee import guarantee_data
@@ -148,6 +150,7 @@ def verify(
         ledger: the ledger that the release was recorded in.
     """
     path = Path(release)
+    _refuse_key_of_release(path, key)
     public = None if key is None else PublicKey.parse(key)
     _require_release(path)
     book = Ledger(Path(ledger)) if isinstance(ledger, str | Path) else ledger
@@ -163,6 +166,16 @@ def _require_release(path: Path) -> None:
         raise SignatureError(f"{path} is neither a release folder nor a synopsis{suggest_file(path)}")
 
 
+def _refuse_key_of_release(path: Path, key: PublicKey | str | Path | None) -> None:
+    """Refuse a key that was found in the release: whoever forged it would have put their own key there."""
+    if key is None or isinstance(key, PublicKey) or str(key).strip().startswith(PREFIX):
+        return
+    if path.is_dir() and os.path.realpath(key).startswith(os.path.join(os.path.realpath(path), "")):
+        raise SignatureError(
+            f"the key {key} lies in the release itself, so it proves nothing; get it from a source that you trust"
+        )
+
+
 def _make_checks(path: Path, key: PublicKey | None, ledger: Ledger | None) -> Iterator[VerificationCheck]:
     signatures = signatures_path(path)
     if key is not None or signatures.exists():
@@ -175,10 +188,14 @@ def _make_checks(path: Path, key: PublicKey | None, ledger: Ledger | None) -> It
     yield _check("manifest", partial(_read_certificates, synopsis, certificates))
     for number, data in enumerate(certificates, start=1):
         yield _check(f"release {number}, cost", partial(_check_cost, data))
+    if certificates:
+        yield _check("provenance", partial(_check_provenance, synopsis))
     loaded: list[Synopsis] = []
     yield _check("numbers", partial(_check_numbers, synopsis, loaded))
     if ledger is not None:
         yield _check("ledger", partial(_check_ledger, ledger, certificates))
+        if certificates and certificates[-1] and not (path / CHOICE_JSON_NAME).exists():
+            yield _check("not chosen", partial(_check_not_chosen, ledger, certificates[-1]))
     if path.is_dir() and loaded:
         yield _check("certificate files", partial(_check_certificate_files, path, loaded[0]))
         yield _check("rows", partial(_check_rows, path))
@@ -265,12 +282,32 @@ def _check_cost(data: dict[str, Any] | None) -> str:
     return f"{number} measurements cost ε = {float(certificate.epsilon_bounds.epsilon):.7g} of {certificate.guarantee}"
 
 
+def _check_provenance(synopsis: Path) -> str:
+    """Every certificate names the public table that was a prior, and the earlier releases that it extends are here."""
+    runs: list[str] = []
+    for number, entry in enumerate(load_json(read_manifest_bytes(synopsis))["releases"], start=1):
+        certificate = entry["certificate"]
+        if certificate is not None:
+            extended, public = (certificate["recipe"].get(name) for name in ("extends", "public"))
+            _require(
+                (extended or []) == runs, f"release {number} extends {extended}", f"the releases before it, {runs}"
+            )
+            stated = public is not None and any(
+                f"SHA-256 {public['digest']}" in fact for fact in certificate["declared_public"]
+            )
+            used = entry.get("public") is not None
+            _require(stated or not used, f"public rows were a prior of release {number}", "a certificate that says so")
+        runs.append("imported" if certificate is None else certificate["run"])
+    return f"public rows are declared, and nothing that was extended is missing in {_count(len(runs), 'release')}"
+
+
 def _check_numbers(path: Path, loaded: list[Synopsis]) -> str:
     """Every array has its hash, and every released number is the answer to one recorded measurement."""
     synopsis = Synopsis.load(path)
     loaded.append(synopsis)
     tables = sum(len(each.marginals) for release in synopsis.releases for each in release.rounds)
     scores = sum(len(release.scores) for release in synopsis.releases)
+    _require(tables + scores > 0, "no released number", "at least one, which the rows follow from")
     return f"{tables + scores} released tables have their SHA-256 and are answers to recorded measurements"
 
 
@@ -285,6 +322,17 @@ def _check_ledger(ledger: Ledger, certificates: Sequence[dict[str, Any] | None])
     return f"{result.entries} entries are intact, and record {_count(len(heads), 'release')} as certified"
 
 
+def _check_not_chosen(ledger: Ledger, certificate: dict[str, Any]) -> str:
+    """The ledger knows no choice of this release, whose cost the release would have to state."""
+    for run in (run for dataset in ledger.datasets() for run in dataset.runs if run.recipe.get("name") == "choice"):
+        answers = {measurement.get("answer_hash") for measurement in run.measurements}
+        for position, candidate in enumerate(run.recipe["candidates"]):
+            chosen = candidate["run"] == certificate["run"] and hash_answer(np.array([position], np.int64)) in answers
+            found = f"it was chosen among {len(run.recipe['candidates'])}, by run {run.run}"
+            _require(not chosen, found, f"{CHOICE_JSON_NAME}, which states what all of them cost")
+    return "the ledger records no choice of it"
+
+
 # ── the other files of a folder ──────────────────────────────────────────────────────────────────────────────
 
 
@@ -293,7 +341,7 @@ def _check_certificate_files(folder: Path, synopsis: Synopsis) -> str:
     same = data == json.loads(json.dumps(guarantee_data(synopsis.releases)))
     _require(same, f"another {CERTIFICATE_JSON_NAME}", "the certificates of the synopsis")
     text = _read_small(folder / CERTIFICATE_TEXT_NAME).decode()
-    stated = [re.sub("e-0+", "e-", line) for line in text.splitlines() if line.startswith(_GUARANTEE)]  # or 1e-09
+    stated = [re.sub("e-0+", "e-", line) for line in text.split("\n") if line.startswith(_GUARANTEE)]  # or 1e-09
     expected = [f"{_GUARANTEE}{each.guarantee}." for each in synopsis.certificates if each]
     _require(stated == expected, f"{CERTIFICATE_TEXT_NAME}: {'; '.join(stated)}", "; ".join(expected))
     return f"{CERTIFICATE_JSON_NAME} and {CERTIFICATE_TEXT_NAME} state the guarantees of the synopsis"
@@ -301,6 +349,8 @@ def _check_certificate_files(folder: Path, synopsis: Synopsis) -> str:
 
 def _check_rows(folder: Path) -> str:
     """The table has the size, the hash and the columns that its description states."""
+    for _ in list_files(folder):  # refuses links, which lead out of the folder
+        pass
     resource = _read_json(folder / DATAPACKAGE_NAME)["resources"][0]
     paths = [resource["path"]] if isinstance(resource["path"], str) else resource["path"]
     hashes = [resource["hash"]] if "hash" in resource else resource["hashes"]
@@ -322,20 +372,40 @@ def _check_rows(folder: Path) -> str:
 def _check_cards(folder: Path, certificates: Sequence[dict[str, Any] | None]) -> str:
     """Descriptions for registries and catalogs state the guarantee and the files of this release."""
     agreeing = []
+    guarantees = [
+        (float(Fraction(each["guarantee"]["epsilon"])), float(Fraction(each["guarantee"]["delta"])))
+        for each in certificates
+        if each
+    ]
+    if (folder / CHOICE_JSON_NAME).exists():  # what all candidates and the choice cost, which is checked there
+        choice = _read_json(folder / CHOICE_JSON_NAME)
+        guarantees = [(float(choice["epsilon"]), float(choice["delta"]))]
     if (folder / CARD_NAME).exists():
         stated = _read_json(folder / CARD_NAME)["deployment"]["privacy_loss"]["privacy_parameters"]
-        for name in ("epsilon", "delta"):
-            total = float(sum(Fraction(each["guarantee"][name]) for each in certificates if each))
-            found = float(stated.get(name, 0))
+        for name, numbers in zip(("epsilon", "delta"), zip(*guarantees, strict=True), strict=True):
+            total, found = math.fsum(numbers), float(stated.get(name, 0))
             _require(math.isclose(found, total, rel_tol=1e-9), f"{CARD_NAME}: {name} = {found:g}", f"{total:g}")
         agreeing.append(CARD_NAME)
     if (folder / CROISSANT_NAME).exists():
-        for each in _read_json(folder / CROISSANT_NAME)["distribution"]:
+        croissant = _read_json(folder / CROISSANT_NAME)
+        _require_stated_guarantees(croissant["rai:personalSensitiveInformation"], guarantees)
+        for each in croissant["distribution"]:
             if "sha256" in each:
                 digest = _hash_file(_path_inside(folder, each["contentUrl"]))
                 _require(digest == each["sha256"], f"{each['contentUrl']} has SHA-256 {digest}", each["sha256"])
         agreeing.append(CROISSANT_NAME)
     return f"{' and '.join(agreeing)} agree with the certificates and the rows" if agreeing else "there are none"
+
+
+def _require_stated_guarantees(text: str, guarantees: Sequence[tuple[float, float]]) -> None:
+    """Refuse a text about (ε, δ) that states other numbers."""
+    pairs = re.findall(r"\(([^(),]+), ([^(),]+)\)", text.replace("(ε, δ)", ""))
+    same = len(pairs) == len(guarantees) and all(
+        math.isclose(float(shown), number, rel_tol=1e-5)
+        for pair, numbers in zip(pairs, guarantees, strict=True)
+        for shown, number in zip(pair, numbers, strict=True)
+    )
+    _require(same, f"{CROISSANT_NAME}: (ε, δ) = {pairs}", guarantees)
 
 
 def _check_choice(folder: Path, certificates: Sequence[dict[str, Any] | None], ledger: Ledger | None) -> str:
