@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import io
 import os
 import re
+import shutil
+import sys
 import threading
 import time
+import zipfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -298,6 +302,21 @@ def test_an_upload_is_written_piece_by_piece(tmp_path: Path) -> None:
     assert peak < 10 * size
 
 
+def test_an_upload_has_its_name_only_once_it_is_whole(tmp_path: Path) -> None:
+    """A server that is killed must not leave the first rows of a table as the table."""
+    seen: list[list[str]] = []
+
+    async def body() -> Any:
+        for _ in range(2):
+            yield b"1\n"
+            seen.append([path.name for path in tmp_path.iterdir()])
+
+    asyncio.run(start._store(body(), tmp_path / "table.csv"))
+
+    assert seen == [[".table.csv.part"]] * 2
+    assert [path.name for path in tmp_path.iterdir()] == ["table.csv"]
+
+
 # ── one form, one charge ─────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -472,6 +491,48 @@ def test_the_folder_can_be_read_by_its_owner_only(visitor: Visitor, tmp_path: Pa
     others = [path for path in visitor.site.work.folder.rglob("*") if path.is_dir() and os.stat(path).st_mode & 0o077]
     assert os.stat(visitor.site.work.folder).st_mode & 0o777 == 0o700
     assert others == []
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="permissions are of another kind")
+@pytest.mark.parametrize(("name", "mode"), [("", 0o777), ("tables", 0o755), ("tables", 0o770), ("releases", 0o777)])
+def test_a_folder_that_others_can_read_or_change_is_refused(name: str, mode: int, tmp_path: Path) -> None:
+    """They could read a private table, or put another one in its place."""
+    folder = tmp_path / "work"
+    Workspace.open(folder)
+    os.chmod(folder / name, mode)
+
+    with pytest.raises(UserError, match="by other accounts"):
+        Workspace.open(folder)
+    os.chmod(folder / name, 0o700)
+    Workspace.open(folder)
+
+
+def test_links_in_the_folder_lead_nowhere(visitor: Visitor, tmp_path: Path) -> None:
+    place = _released(visitor, tmp_path)
+    work, outside = visitor.site.work, tmp_path / "outside"
+    outside.mkdir()
+    (outside / "secret.txt").write_text("Miller", "utf-8")
+    for kind, name in (("tables", "linked-1"), ("releases", "linked-2")):
+        os.symlink(outside, work.folder / kind / name)
+        assert visitor.get(f"/{kind}/{name}").status_code == 404
+    output = work.release(place.removeprefix("/releases/")).output
+    os.symlink(outside / "secret.txt", output / "linked.txt")
+
+    assert visitor.get(f"{place}/files/linked.txt").status_code == 404
+    with zipfile.ZipFile(io.BytesIO(visitor.get(f"{place}/folder").content)) as archive:
+        assert not [name for name in archive.namelist() if "linked" in name]
+        assert [name for name in archive.namelist() if name.endswith("synthetic.csv")]
+    shutil.rmtree(work.folder / "tables")
+    os.symlink(outside, work.folder / "tables")
+    with pytest.raises(UserError, match="is a link"):
+        Workspace.open(work.folder)
+
+
+def _released(visitor: Visitor, folder: Path) -> str:
+    """A release; the path of its page."""
+    page = make_approved_table(visitor, folder)
+    form = {"token": find_token(visitor, page), "epsilon": "1", "recipe": "independent"}
+    return str(visitor.submit(f"{page}/release", form).headers["location"])
 
 
 def test_a_ledger_that_is_given_must_exist(tmp_path: Path) -> None:

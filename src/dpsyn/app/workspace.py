@@ -26,6 +26,8 @@ import os
 import re
 import secrets
 import shutil
+import stat
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -77,6 +79,7 @@ class Workspace:
                 (folder / name).mkdir(exist_ok=True, mode=0o700)
         except OSError as error:
             raise UserError(f"the folder {folder} cannot be used: {describe_os_error(error)}") from None
+        _refuse_shared(folder)
         own = folder / "ledger.db"
         if ledger is None and not own.exists():
             dpsyn.Ledger.create(own)
@@ -403,7 +406,11 @@ class Release(_Entry):
 
     def files(self) -> dict[str, Path]:
         """What can be downloaded, by its name: the files of the release folder and the report."""
-        found = {path.name: path for path in sorted(self.output.glob("*")) if path.is_file()} if self.is_made else {}
+        found = (
+            {path.name: path for path in sorted(self.output.glob("*")) if path.is_file() and not path.is_symlink()}
+            if self.is_made
+            else {}
+        )
         return {**found, **({"report.html": self.report} if self.report.exists() else {})}
 
 
@@ -413,16 +420,38 @@ def clean_name(name: str) -> str:
     return cleaned or "table"
 
 
+def _refuse_shared(folder: Path) -> None:
+    """Refuse a folder whose entries other accounts could read, exchange or add."""
+    if sys.platform == "win32":
+        return
+    top = folder.stat()
+    shared = folder if top.st_mode & stat.S_IWOTH and not top.st_mode & stat.S_ISVTX else None
+    for name in ("tables", "releases"):
+        state = (folder / name).lstat()
+        if not stat.S_ISDIR(state.st_mode) or state.st_mode & 0o077 or state.st_uid != os.getuid():
+            shared = folder / name
+    if shared is not None:
+        raise UserError(
+            f"{shared} can be read or changed by other accounts, or is a link; give a folder of its own, or make it "
+            "private with chmod 700"
+        )
+
+
 def _new_id(title: str) -> str:
     return f"{clean_name(title).partition('.')[0][:40] or 'table'}-{secrets.token_hex(4)}"
 
 
 def _folders(parent: Path) -> list[Path]:
     """The entries of a folder; those that are being removed or written are hidden."""
-    return [path for path in parent.glob("*") if _ID.fullmatch(path.name) and path.is_dir()] if parent.is_dir() else []
+    return [path for path in parent.glob("*") if _ID.fullmatch(path.name) and _is_own(path)] if parent.is_dir() else []
+
+
+def _is_own(path: Path) -> bool:
+    """Whether it is a folder, and no link to one elsewhere."""
+    return path.is_dir() and not path.is_symlink()
 
 
 def _find(parent: Path, name: str, kind: str) -> Path:
-    if not _ID.fullmatch(name) or not (parent / name).is_dir():
+    if not _ID.fullmatch(name) or not _is_own(parent / name):
         raise NotFoundError(f"there is no such {kind}; it may have been removed")
     return parent / name

@@ -255,7 +255,7 @@ def download_folder(request: Request, site: Site) -> Response:
         raise NotFoundError("the release is not complete")
     made = release.folder / f".zip-{secrets.token_hex(8)}"
     with zipfile.ZipFile(made, "x", zipfile.ZIP_DEFLATED) as archive:
-        for path in sorted(release.output.rglob("*")):
+        for path in sorted(path for path in release.output.rglob("*") if not path.is_symlink()):
             archive.write(path, Path(release.id, path.relative_to(release.output)))
         if release.report.exists():
             archive.write(release.report, Path(release.id, "report.html"))

@@ -91,9 +91,12 @@ async def upload(request: Request) -> Response:
 
 
 async def _store(chunks: AsyncIterator[bytes], path: Path) -> None:
-    with open(path, "xb", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
+    """Write a file that has its name only once it is whole: a server that is killed leaves no part of a table."""
+    partial = path.with_name(f".{path.name}.part")
+    with open(partial, "xb", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
         async for chunk in chunks:
             await run_in_threadpool(file.write, chunk)
+    os.replace(partial, path)
 
 
 def table_page(request: Request, site: Site) -> Response:
