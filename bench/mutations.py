@@ -2661,6 +2661,27 @@ _ASSESSMENTS = (
         "assessment/test_choose",
     ),
     _break(
+        "a choice whose journal is gone is made again",
+        _CHOOSE,
+        "_choose_nearest",
+        Drop("_refuse_second_choice(...)"),
+        "assessment/test_choose",
+    ),
+    _break(
+        "a second choice among the same candidates is not looked for",
+        _VERIFY,
+        "_check_choice",
+        Drop("_require_one_choice(...)"),
+        "verification/test_choices",
+    ),
+    _break(
+        "the stand-alone verifier looks for no second choice",
+        _STAND_ALONE,
+        "check_choice",
+        Drop("check_one_choice(...)"),
+        "verification/test_choices",
+    ),
+    _break(
         "the private table is evaluated as a synthetic one",
         _RELEASE_EVALUATION,
         "release_evaluation",

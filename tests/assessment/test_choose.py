@@ -135,6 +135,18 @@ def test_an_interrupted_choice_continues_and_charges_nothing_twice(
     assert len(ledger.datasets()[0].runs) == 3
 
 
+def test_nobody_chooses_again_until_the_choice_is_the_wanted_one(ledger: Ledger, tmp_path: Path) -> None:
+    """Each choice is charged, but what is stated of all of it has one."""
+    asked: dict[str, Any] = {"ledger": ledger, "folder": tmp_path / "work"}
+    choose(**asked)
+    (tmp_path / "work" / "choice.journal").unlink()
+
+    with pytest.raises(LedgerError, match="has a choice among these candidates already"):
+        choose(**asked, resume=True)
+
+    assert len(ledger.datasets()[0].runs) == 3
+
+
 def _stop(table: Any, contents: str) -> None:
     if table.budget.is_pure:
         raise KeyboardInterrupt

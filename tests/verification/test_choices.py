@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+import pyarrow as pa
 import pytest
 
 import dpsyn
@@ -295,3 +296,26 @@ def test_cards_of_a_chosen_release_state_what_all_of_it_cost(forger: Forger) -> 
     )
     (forger.folder / "signatures.json").unlink()
     assert verdicts(forger.folder) == ("refused", 1)
+
+
+def test_a_release_that_was_chosen_twice_is_refused_by_the_ledger(tmp_path: Path) -> None:
+    """Its certificates state one choice; the ledger knows that there was another one among the same candidates."""
+    table = pa.table({name: [n % 3 == 0 for n in range(300)] for name in "abc"})
+    asked: dict[str, Any] = {"folder": tmp_path / "work", "ledger": dpsyn.Ledger.create(tmp_path / "ledger.db")}
+    both: dict[str, dpsyn.Recipe | str] = {"columns": "independent", "pairs": "direct"}
+    with (
+        patch("dpsyn.accounting.head_store.head_path", lambda _: None),
+        patch("dpsyn.assessment._choose._refuse_second_choice", lambda *_: None),
+    ):
+        for resume in (False, True):
+            choice = dpsyn.choose(table, dpsyn.Schema.from_yaml(SCHEMA), both, epsilon=1.0, resume=resume, **asked)
+            folder = tmp_path / f"release-{resume}"
+            choice.synopsis.write(f"{folder}/", 40, seed=1)
+            (folder / "choice.json").write_text(json.dumps(choice.to_dict()), "utf-8")
+            (folder / "choice.txt").write_text(choice.text(), "utf-8")
+            if not resume:
+                assert verdicts(folder, None, tmp_path / "ledger.db") == ("unsigned", 3)
+                (tmp_path / "work" / "choice.journal").unlink()
+
+        assert verdicts(folder) == ("unsigned", 3)
+        assert verdicts(folder, None, tmp_path / "ledger.db") == ("refused", 1)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
@@ -27,7 +27,7 @@ from dpsyn.assessment.candidates import check_candidates, load_candidates
 from dpsyn.assessment.evaluation_plan import MAX_CELLS, split_by_size
 from dpsyn.assessment.synthetic_table import read_synthetic_tables
 from dpsyn.encoding import Codec, Recoding
-from dpsyn.errors import UserError, quote_argument
+from dpsyn.errors import LedgerError, UserError, quote_argument
 from dpsyn.marginals import Clique
 from dpsyn.options import check_row_count, check_seed, suggest_arguments
 from dpsyn.private import Protect, open_private
@@ -319,6 +319,20 @@ def _require_same_release(
         raise UserError(f"the candidate {name} was released with {found}; give the same as before")
 
 
+def _refuse_second_choice(ledger: Ledger, candidates: Set[str]) -> None:
+    """Refuse to choose among releases again if the journal of the first choice is gone.
+
+    Privacy: the second one would be charged, too, but what is stated of all of it has one choice.
+    """
+    for run in (run for dataset in ledger.datasets() for run in dataset.runs if run.recipe.get("name") == RECIPE_NAME):
+        earlier = {candidate["run"] for candidate in run.recipe["candidates"]}
+        if earlier & candidates and (run.measurements or not run.closed):
+            raise LedgerError(
+                f"the ledger {ledger.path} has a choice among these candidates already, run {run.run}, and its journal "
+                f"{_JOURNAL} is missing; restore it from a backup, or begin again in another folder"
+            )
+
+
 def _require_same_table(released: Certificate | None, name: str, choice: Certificate) -> None:
     """Refuse a candidate that was released by another query, or for another privacy unit, than the choice is made."""
     if released is None or (released.query, released.privacy_unit) != (choice.query, choice.privacy_unit):
@@ -356,6 +370,8 @@ def _choose_nearest(
         ],
     }
     journal = None if folder is None else folder / _JOURNAL
+    if ledger is not None and not (journal is not None and journal.exists()):
+        _refuse_second_choice(ledger, set(runs.values()))
     with open_private(
         data,
         schema,

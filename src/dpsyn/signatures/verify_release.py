@@ -755,6 +755,8 @@ def check_choice(release: Release, entries: Any) -> str:
     owners = {canonical([each["dataset"], each["privacy_unit"]]) for each in certificates}
     require(len(owners) == 1, "candidates of different datasets", "those of one dataset")
     require(len({each["run"] for each in certificates}) == len(certificates), "a run that counts twice", "each once")
+    if entries:
+        check_one_choice(choice["run"], {each["run"] for each in named.values()}, entries)
     recipe, (record,) = choice["recipe"], choice["measurements"]
     listed = [(each["name"], each["run"]) for each in recipe["candidates"]]
     same = recipe["name"] == "choice" and listed == [(name, each["run"]) for name, each in named.items()]
@@ -825,16 +827,27 @@ def check_ledger(certificate: Data, rows: list[Any]) -> str:
     return f"{len(rows)} entries are intact, and run {run} is recorded as certified, up to entry {head['sequence']}"
 
 
-def check_not_chosen(certificate: Data, rows: list[Any]) -> str:
-    """The ledger knows no choice of this release, whose cost the release would have to state."""
+def list_choices(rows: list[Any]) -> Iterator[tuple[str, list[str], str]]:
+    """The choices that a ledger recorded: the run, the runs of the candidates, and the hash of the answer."""
     opened = {row[3]: load_json(row[5])["recipe"] for row in rows if row[4] == "open"}
     for row in rows:
         recipe = opened.get(row[3], {})
         if row[4] == "measurement" and recipe.get("name") == "choice":
-            for position, candidate in enumerate(recipe["candidates"]):
-                answer = sha256(b"[1]\n" + struct.pack("<q", position))
-                chosen = candidate["run"] == certificate["run"] and load_json(row[5])["answer_hash"] == answer
-                require(not chosen, f"it was chosen among {len(recipe['candidates'])}, by run {row[3]}", "choice.json")
+            yield row[3], [each["run"] for each in recipe["candidates"]], load_json(row[5])["answer_hash"]
+
+
+def check_one_choice(choice: str, candidates: set[str], rows: list[Any]) -> None:
+    for run, listed, _ in list_choices(rows):
+        same = run != choice and candidates.intersection(listed)
+        require(not same, f"another choice among these candidates, run {run}", "one choice")
+
+
+def check_not_chosen(certificate: Data, rows: list[Any]) -> str:
+    """The ledger knows no choice of this release, whose cost the release would have to state."""
+    for run, listed, answer in list_choices(rows):
+        for position, candidate in enumerate(listed):
+            chosen = candidate == certificate["run"] and answer == sha256(b"[1]\n" + struct.pack("<q", position))
+            require(not chosen, f"it was chosen among {len(listed)}, by run {run}", "choice.json")
     return "the ledger records no choice of it"
 
 

@@ -14,7 +14,7 @@ import math
 import os
 import re
 import zipfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
@@ -408,6 +408,15 @@ def _require_stated_guarantees(text: str, guarantees: Sequence[tuple[float, floa
     _require(same, f"{CROISSANT_NAME}: (ε, δ) = {pairs}", guarantees)
 
 
+def _require_one_choice(ledger: Ledger, choice: str, candidates: Set[str]) -> None:
+    """Refuse a choice if the ledger has another one among the same candidates, whose cost would have to be stated."""
+    for run in (run for dataset in ledger.datasets() for run in dataset.runs if run.recipe.get("name") == "choice"):
+        same = (
+            run.run != choice and bool(run.measurements) and {c["run"] for c in run.recipe["candidates"]} & candidates
+        )
+        _require(not same, f"another choice among these candidates, run {run.run}", "one choice")
+
+
 def _check_choice(folder: Path, certificates: Sequence[dict[str, Any] | None], ledger: Ledger | None) -> str:
     """The release was chosen among candidates as stated, and the stated cost is that of all of them and the choice."""
     data = _read_json(folder / CHOICE_JSON_NAME)
@@ -419,6 +428,7 @@ def _check_choice(folder: Path, certificates: Sequence[dict[str, Any] | None], l
         _check_cost(each)
     if ledger is not None:
         _check_ledger(ledger, everything)
+        _require_one_choice(ledger, choice["run"], {each["run"] for each in candidates.values()})
     owners = [(each["dataset"], each["privacy_unit"]) for each in everything]
     _require(all(each == owners[0] for each in owners), "candidates of different datasets", "those of one dataset")
     recipe, (record,) = choice["recipe"], Certificate.from_data(choice).account.measurements
