@@ -311,6 +311,24 @@ def test_the_chosen_release_and_what_all_of_it_cost_are_written(
 
 
 @pytest.mark.usefixtures("work")
+def test_a_chosen_release_never_stands_without_what_all_of_it_cost(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody must take the ε of the chosen one for that of all, whenever the command is interrupted."""
+
+    def stop(choice: dpsyn.Choice) -> str:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(dpsyn.Choice, "text", stop)
+        assert run([*CHOOSE, "-q"]) == 130
+    assert not Path("out").exists()
+
+    assert run([*CHOOSE, "--resume", "-q"]) == 0
+    assert Path("out/choice.txt").exists()
+    assert dpsyn.verify("out").verdict == "unsigned"
+    assert sorted(path.name for path in Path().iterdir() if "out" in path.name) == ["out", "out.candidates"]
+
+
+@pytest.mark.usefixtures("work")
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

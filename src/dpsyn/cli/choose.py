@@ -116,14 +116,21 @@ def command(
         )
         if is_release(folder):
             _require_same_release(folder, choice)
-        else:
-            choice.synopsis.write(f"{folder}/", rows, seed=seed, progress=progress)
-        atomic_files.write_text(folder / CHOICE_TEXT_NAME, choice.text())
-        atomic_files.write_text(folder / CHOICE_JSON_NAME, output.format_json(choice.to_dict()) + "\n")
+            _write_choice(folder, choice)
+        else:  # under its name, the release never stands without what all of it cost
+            with atomic_files.atomic_folder(folder) as temporary:
+                choice.synopsis.write(f"{temporary}/", rows, seed=seed, progress=progress)
+                _write_choice(temporary, choice)
     if not quiet:
         output.print_line(f"Wrote {folder}/: the chosen release; {CHOICE_TEXT_NAME} states what all of it cost.")
         output.print_line(f"Wrote {work}/: the synopsis of every candidate.\n")
         output.print_line(choice.text().rstrip("\n"))
+
+
+def _write_choice(folder: Path, choice: Choice) -> None:
+    """Write what was chosen, and what all of it cost, into a release folder."""
+    atomic_files.write_text(folder / CHOICE_TEXT_NAME, choice.text())
+    atomic_files.write_text(folder / CHOICE_JSON_NAME, output.format_json(choice.to_dict()) + "\n")
 
 
 def _require_same_release(folder: Path, choice: Choice) -> None:
