@@ -33,6 +33,7 @@ OUTSIDE = {
 
 FENCE = re.compile(r"^(```.*?^```)", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"(\]\()([^)#:\s]+)((?:#[^)\s]*)?\))")
+DIGIT_GROUPS = re.compile(r"(?<=\d) (?=\d{3}\b)")
 
 
 class SettingsLoader(yaml.SafeLoader):
@@ -52,7 +53,7 @@ def gather_pages(folder: Path) -> None:
         elif path.suffix == ".ipynb":
             page = f"{name.removesuffix('.ipynb')}.md"
             write_page(folder / page, convert_notebook(path), f"docs/{name}", page)
-        elif path.is_file() and path.suffix in (".css", ".png", ".svg", ".txt"):
+        elif path.is_file() and path.suffix in (".css", ".js", ".png", ".svg", ".txt"):
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(path, folder / name)
     for source, page in OUTSIDE.items():
@@ -91,7 +92,7 @@ def write_page(path: Path, text: str, source: str, page: str) -> None:
 
 
 def change_links(text: str, source: str, page: str) -> str:
-    """Text of a document at ``source`` in the repository, as part of a page."""
+    """Text of a document at ``source`` in the repository, as part of a page; no line ends inside a number."""
 
     def change(link: re.Match[str]) -> str:
         target = os.path.normpath(os.path.join(os.path.dirname(source), link[2]))
@@ -99,7 +100,7 @@ def change_links(text: str, source: str, page: str) -> str:
         target = OUTSIDE.get(target, target.removeprefix("docs/").replace(".ipynb", ".md"))
         return link[1] + os.path.relpath(target, os.path.dirname(page)) + link[3]
 
-    return LINK.sub(change, text)
+    return DIGIT_GROUPS.sub("\N{NO-BREAK SPACE}", LINK.sub(change, text))
 
 
 def convert_notebook(path: Path) -> str:

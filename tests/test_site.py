@@ -75,6 +75,12 @@ def test_the_navigation_names_every_document_once() -> None:
     assert sorted(named) == sorted(documents | set(SITE["OUTSIDE"].values()))
 
 
+def test_a_number_is_not_broken_between_its_groups_of_digits() -> None:
+    assert SITE["change_links"]("in 48 842 rows of 2016 and 15 columns", "docs/a.md", "a.md") == (
+        "in 48\N{NO-BREAK SPACE}842 rows of 2016 and 15 columns"
+    )
+
+
 def test_the_page_of_python_has_every_public_name_once() -> None:
     text = (ROOT / "docs" / "reference" / "api.md").read_text("utf-8")
 
@@ -131,3 +137,31 @@ def test_pages_fit_the_window_and_ask_nobody_else(site: Path, width: int) -> Non
             assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), name
         assert {urlsplit(url).scheme for url in requests} <= {"file", "data", "blob"}
         assert failures == []
+
+
+@pytest.mark.check
+@pytest.mark.chromium
+def test_the_search_finds_a_term_in_pages_that_are_opened_from_a_folder(site: Path) -> None:
+    with open_context() as context:
+        page = context.new_page()
+        page.goto((site / "tutorial.html").as_uri())
+        page.get_by_role("button", name="Search").first.click()
+        page.keyboard.type("partition selection")
+        page.get_by_text("Theorem M4").wait_for(timeout=20_000)
+
+
+@pytest.mark.check
+@pytest.mark.chromium
+def test_a_command_is_copied_without_its_prompt(site: Path) -> None:
+    """So that it can be pasted into a terminal."""
+    keep_copied = """() => {
+        window.copied = [];
+        Document.prototype.execCommand = () => window.copied.push(document.activeElement.value) > 0;
+    }"""
+    with open_context() as context:
+        page = context.new_page()
+        page.goto((site / "tutorial.html").as_uri())
+        page.evaluate(keep_copied)
+        page.get_by_title("Copy to clipboard").first.click()
+        page.wait_for_function("window.copied.length > 0")
+        assert page.evaluate("window.copied.at(-1)") == "dpsyn demo --folder story --quiet"
