@@ -113,6 +113,19 @@ def test_nothing_that_is_published_names_a_machine_or_a_package_host() -> None:
     assert len(texts) > 60
 
 
+def test_the_guide_to_a_recipe_names_every_file_that_lists_recipes() -> None:
+    guide = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+    section = guide.partition("## How to add a recipe")[2].partition("\n## ")[0]
+    source = Path(dpsyn.__file__).parent
+    listing = [
+        path for path in source.rglob("*.py") if re.search(r"^(RECIPES|BASELINES)\b.* =", path.read_text("utf-8"), re.M)
+    ]
+
+    assert len(listing) == 2
+    assert [path for path in listing if f"`{path.relative_to(source).as_posix()}`" not in section] == []
+    assert "tests.cli.test_command_page" in section
+
+
 def test_the_recipe_of_the_guide_works_as_written(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its twenty lines, registered by the line that the guide names, release a table like any other recipe."""
     guide = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
