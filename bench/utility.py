@@ -10,6 +10,8 @@ the releases of each cell, with the best score of other systems in ``bench/peers
 ``--plot`` plots them. ``measured`` is the mean total variation distance of the rows from the measured marginals; at
 ``--epsilon 1e6`` those are the real ones.
 
+``report`` also prints every other system by itself.
+
 The judge is a Python file with ``score(real, synthetic, names, sizes, target, dropped)``, which returns mean total
 variation distances of all 1-way, all 2-way and 300 random 3-way marginals (``tvd1`` …), the NIST density and range
 scores (``nist_density``, ``nist_range``) and the ``auc`` of a classifier trained on synthetic and tested on real rows.
@@ -205,6 +207,21 @@ def best_peers() -> dict[tuple[str, float], Line]:
     return results
 
 
+def list_peers() -> list[str]:
+    """A table of every result of another system, as lines of Markdown."""
+    lines = [
+        "| table | ε | system | two-way | three-way | density | range | AUC | processor s | MB |",
+        "|---|---|---|---|---|---|---|---|---|---|",
+    ]
+    with PEERS.open() as file:
+        for line in csv.DictReader(file):
+            scores = [f"{int(line[column]):,}".replace(",", " ") for column in ("density", "range")]
+            columns = ("table", "epsilon", "peer", "two_way", "three_way")
+            cells = [*(line[column] for column in columns), *scores, line["auc"], line["processor"], line["megabytes"]]
+            lines.append(f"| {' | '.join(cells)} |")
+    return lines
+
+
 def report(chosen: argparse.Namespace) -> None:
     """Print the table of scores, and plot it if asked to."""
     lines = read(chosen.results)
@@ -219,6 +236,7 @@ def report(chosen: argparse.Namespace) -> None:
         if recipe == DEFAULT_RECIPE and epsilon and (name, epsilon) in peers:
             print(row(name, epsilon, "*best of the others*", peers[name, epsilon], shown, ""))
     compare(cells, peers)
+    print("\n" + "\n".join(list_peers()))
     if chosen.plot:
         draw(cells, peers, chosen.plot)
 

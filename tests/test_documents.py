@@ -19,6 +19,7 @@ import pandas
 import pyarrow.parquet as parquet
 import pytest
 
+from bench.utility import list_peers
 import dpsyn
 from dpsyn.assessment import candidates, criteria
 from dpsyn.cli.main import dpsyn as dpsyn_command
@@ -312,6 +313,11 @@ def test_the_page_of_the_paper_has_every_item_once_and_counts_their_marks() -> N
 
 @pytest.mark.parametrize("span", sorted({span for span in re.findall(r"`([^`\n]+)`", PAPER) if "--set" in span}))
 def test_the_options_in_the_page_of_the_paper_are_accepted(span: str) -> None:
+def test_the_page_of_utility_has_every_result_of_another_system() -> None:
+    assert len(list_peers()) > 20
+    assert "\n".join(list_peers()) in TEXTS["utility.md"]
+
+
     """By the recipe that is named beside them, or by some recipe."""
     named = re.search(r"--recipe (\S+)", span)
     options = dict(text.split("=", 1) for text in re.findall(r"--set (\S+)", span))
