@@ -7,6 +7,7 @@ import doctest
 import importlib
 import inspect
 import json
+import os
 import re
 import shlex
 import subprocess
@@ -18,13 +19,13 @@ import click
 import pandas
 import pyarrow.parquet as parquet
 import pytest
-
 from bench.utility import list_peers
+
 import dpsyn
 from dpsyn.assessment import candidates, criteria
 from dpsyn.cli.main import dpsyn as dpsyn_command
 from dpsyn.cli.main import run
-from dpsyn.demo import people_schema
+from dpsyn.demo import people, people_schema
 from dpsyn.plan import Plan
 from dpsyn.plan import yaml_io as plan_files
 from dpsyn.private import PrivateTable
@@ -124,6 +125,32 @@ def test_the_commands_of_the_tutorial_run_in_an_empty_folder(
 
     assert dpsyn.verify("story/published/", Path("story/office.key.pub")).verdict == "verified"
     assert len(find_commands(TEXTS["tutorial.md"])) == 9
+
+
+@pytest.mark.check
+def test_the_script_for_schedulers_releases_once_however_often_it_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    dpsyn.write_table(people(rows=500), "people.parquet", synthetic=False)
+    people_schema().save("schema.yaml")
+    assert run(["ledger", "new", "ledger.db", "--dataset", "demo-people", "--epsilon", "4", "--delta", "1e-8"]) == 0
+    assert run(["keys", "new", "steward.key"]) == 0
+    [script] = find_blocks(TEXTS["pipelines.md"], "bash")
+    Path("release.sh").write_text(script, "utf-8")
+    Path("dpsyn").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m dpsyn "$@"\n', "utf-8")
+    Path("dpsyn").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    capfd.readouterr()
+
+    for _ in range(2):
+        done = subprocess.run(["bash", "release.sh"], capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+    assert json.loads(Path("releases/2026-11.verified.json").read_text("utf-8"))["verdict"] == "verified"
+    assert run(["ledger", "show", "ledger.db", "--json"]) == 0
+    [dataset] = json.loads(capfd.readouterr().out)
+    assert len(dataset["runs"]) == 1
 
 
 @pytest.mark.check
@@ -286,6 +313,11 @@ def test_the_crossings_of_the_page_of_the_budget_are_those_of_the_formulas() -> 
         assert int(figure) == round(dpsyn.laplace_gaussian_crossover(epsilon, delta, "loose"))
 
 
+def test_the_page_of_utility_has_every_result_of_another_system() -> None:
+    assert len(list_peers()) > 20
+    assert "\n".join(list_peers()) in TEXTS["utility.md"]
+
+
 def test_the_marginals_at_constant_error_of_the_page_of_theory_are_those_of_the_formulas() -> None:
     rows = [[int(cell.replace(" ", "")) for cell in row] for row in find_cells("theory.md", r"1[ 0]{8,}")]
 
@@ -313,11 +345,6 @@ def test_the_page_of_the_paper_has_every_item_once_and_counts_their_marks() -> N
 
 @pytest.mark.parametrize("span", sorted({span for span in re.findall(r"`([^`\n]+)`", PAPER) if "--set" in span}))
 def test_the_options_in_the_page_of_the_paper_are_accepted(span: str) -> None:
-def test_the_page_of_utility_has_every_result_of_another_system() -> None:
-    assert len(list_peers()) > 20
-    assert "\n".join(list_peers()) in TEXTS["utility.md"]
-
-
     """By the recipe that is named beside them, or by some recipe."""
     named = re.search(r"--recipe (\S+)", span)
     options = dict(text.split("=", 1) for text in re.findall(r"--set (\S+)", span))
