@@ -60,7 +60,7 @@ def test_every_number_in_the_prose_of_the_readme_is_a_registered_claim() -> None
     assert left == []
 
 
-def test_the_commits_of_claims_are_in_the_history() -> None:
+def test_the_commits_of_claims_and_of_figures_in_the_documents_are_in_the_history() -> None:
     """Where there is a history: an archive has none, and a shallow clone not all of it."""
     git = shutil.which("git")
     if git is None or not (ROOT / ".git").exists():
@@ -70,7 +70,9 @@ def test_the_commits_of_claims_are_in_the_history() -> None:
     )
     if shallow.stdout.strip() == "true":
         return
-    commits = sorted({claim["commit"] for claim in CLAIMS})
+    texts = [path.read_text("utf-8") for path in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]]
+    named = {commit for text in texts for commit in re.findall(r"\b(?:commits?|at|of|largest)\s([0-9a-f]{7})\b", text)}
+    commits = sorted({claim["commit"] for claim in CLAIMS} | named)
     unknown = [
         commit
         for commit in commits
@@ -79,4 +81,5 @@ def test_the_commits_of_claims_are_in_the_history() -> None:
         ).returncode
     ]
 
+    assert len(named) > 20
     assert unknown == []
