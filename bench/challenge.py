@@ -62,8 +62,8 @@ SYSTEMS = {
     "dpsyn independent": None,
     "dpmm mst": System("dpmm", "run_dpmm.py", "mst"),
     "dpmm aim": System("dpmm", "run_dpmm.py", "aim"),
-    "opendp mst": System("opendp[mbi]", "run_opendp.py", "mst"),
-    "opendp aim": System("opendp[mbi]", "run_opendp.py", "aim"),
+    "opendp mst": System("opendp[mbi] pandas", "run_opendp.py", "mst"),
+    "opendp aim": System("opendp[mbi] pandas", "run_opendp.py", "aim"),
     "smartnoise mst": System("smartnoise-synth", "run_smartnoise.py", "mst"),
     "smartnoise aim": System("smartnoise-synth", "run_smartnoise.py", "aim"),
 }
@@ -169,7 +169,8 @@ def install(system: System, work: Path, limit: float) -> Path:
     python = folder / "bin" / "python"
     if not (folder / "ready").exists():
         subprocess.run([sys.executable, "-m", "venv", "--clear", str(folder)], check=True)
-        words = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", system.requirement]
+        words = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+        words += system.requirement.split()
         done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=limit)
         if done.returncode:
             raise RuntimeError(f"does not install: {last_line(done.stderr)}")
