@@ -59,6 +59,7 @@ class System:
 
 SYSTEMS = {
     "dpsyn": None,
+    "dpsyn target": None,
     "dpsyn independent": None,
     "dpmm mst": System("dpmm", "run_dpmm.py", "mst"),
     "dpmm aim": System("dpmm", "run_dpmm.py", "aim"),
@@ -67,7 +68,8 @@ SYSTEMS = {
     "smartnoise mst": System("smartnoise-synth", "run_smartnoise.py", "mst"),
     "smartnoise aim": System("smartnoise-synth", "run_smartnoise.py", "aim"),
 }
-"""By name. mbi itself, whose inference the last four use, is a library without mechanisms of its own."""
+"""By name; after dpsyn a recipe, or the word that the column to predict is declared. mbi itself, whose inference the
+last four use, is a library without mechanisms of its own."""
 
 
 class Coded:
@@ -78,15 +80,16 @@ class Coded:
         names = [attribute.name for attribute in self.table.schema]
         self.codes = pd.DataFrame(self.table.codes, columns=names)
         self.sizes = dict(zip(names, self.table.sizes, strict=True))
+        target: tuple[str | None, Sequence[str]] = utility.TARGETS.get(self.table.name, (None, ()))
+        self.target, self.dropped = target
 
     def score(self, rows: pd.DataFrame) -> Line:
         """The figures of ``evaluate.py``."""
-        target, dropped = utility.TARGETS.get(self.table.name, (None, ()))
         codes, synthetic = self.table.codes, rows[list(self.sizes)].to_numpy().astype(np.int64)
         names, sizes = list(self.sizes), list(self.sizes.values())
-        return dict(load_judge(self.judge).score(codes, synthetic, names, sizes, target, dropped))
+        return dict(load_judge(self.judge).score(codes, synthetic, names, sizes, self.target, self.dropped))
 
-    def release(self, epsilon: float, recipe: str) -> pd.DataFrame:
+    def release(self, epsilon: float, recipe: dpsyn.Recipe) -> pd.DataFrame:
         """Rows of DPSyn."""
         synopsis = dpsyn.measure(self.codes, self.table.schema, epsilon=epsilon, delta=DELTA, recipe=recipe)
         return pd.DataFrame(synopsis.generate(len(self.codes), output_format="pandas"))
@@ -104,6 +107,7 @@ class Typed:
         path = next(path for path in (folder / "data.csv.gz", folder / "train.csv.gz") if path.exists())
         self.real, self.judge = mixed.read_table(path, self.columns), load_judge(judges / "mixed.py")
         self.schema = mixed.build_schema(self.columns)
+        self.target = next((name for name in mixed.TARGETS if name in self.columns), None)
         values = {name: c["values"] for name, c in self.columns.items() if c["kind"] == "categorical"}
         self.sizes = {name: len(values[name]) if name in values else RANGES for name in self.columns}
         encoded = {name: self._encode(name, values.get(name)) for name in self.columns}
@@ -119,12 +123,11 @@ class Typed:
     def score(self, rows: pd.DataFrame) -> Line:
         """The figures of ``mixed.py``."""
         figures: Line = dict(self.judge.Judge(self.real, self.columns, mixed.SEED).scores(rows))
-        target = next((name for name in mixed.TARGETS if name in self.columns), None)
-        if target is not None:
-            figures["score"] = self.judge.learned(rows, self.real, self.columns, target, mixed.SEED)
+        if self.target is not None:
+            figures["score"] = self.judge.learned(rows, self.real, self.columns, self.target, mixed.SEED)
         return figures
 
-    def release(self, epsilon: float, recipe: str) -> pd.DataFrame:
+    def release(self, epsilon: float, recipe: dpsyn.Recipe) -> pd.DataFrame:
         """Rows of DPSyn, from the real types."""
         synopsis = dpsyn.measure(self.real, self.schema, epsilon=epsilon, delta=DELTA, recipe=recipe)
         rows = pd.DataFrame(synopsis.generate(len(self.real), output_format="pandas"))
@@ -207,6 +210,15 @@ def last_line(text: str) -> str:
     return lines[-1][:200].replace("|", "/") if lines else "no message"
 
 
+def find_own(name: str, target: str | None) -> dpsyn.Recipe:
+    """A recipe of DPSyn by the name of the system; without a column to predict, none can be declared."""
+    if name == "dpsyn target":
+        if target is None:
+            raise RuntimeError("no column to predict")
+        return dpsyn.DPSyn(target=target)
+    return dpsyn.Independent() if name == "dpsyn independent" else dpsyn.DPSyn()
+
+
 def run_once(name: str, table: Coded | Typed, epsilon: float, work: Path, limit: float) -> Line:
     """One release by one system: figures, seconds and memory, or why there are none."""
     system = SYSTEMS[name]
@@ -214,7 +226,7 @@ def run_once(name: str, table: Coded | Typed, epsilon: float, work: Path, limit:
     own = time.process_time()
     try:
         if system is None:
-            rows = table.release(epsilon, name.partition(" ")[2] or "dpsyn")
+            rows = table.release(epsilon, find_own(name, table.target))
         else:
             rows = run_system(system, table, epsilon, work, limit)
     except subprocess.TimeoutExpired:
@@ -302,7 +314,7 @@ def draw(groups: dict[tuple[str, float], dict[str, list[Line]]], path: Path) -> 
 
     keys = sorted(groups, reverse=True)
     figure, axes = pyplot.subplots(figsize=(8, 1.2 + 0.45 * len(keys)))
-    for name, marker in zip(SYSTEMS, "os^vDP*X", strict=True):
+    for name, marker in zip(SYSTEMS, "ohs^vDP*X", strict=True):
         points = []
         for place, key in enumerate(keys):
             distances = [line["tvd2"] for line in groups[key].get(name, []) if line["status"] == "done"]
