@@ -106,7 +106,7 @@ def change_source(text: str, function: str, change: Change) -> str:
     _require_known(_collect_names(change) - set(found[0].bound), scopes)
     outermost = scopes[:2][-1]
     before = ast.unparse(outermost)
-    first, last, new = _edit_tree(tree, text, found[0], change)
+    first, last, new = _edit_tree(scopes[-1], text, found[0], change)
     changed = ast.unparse(outermost)
     if changed == before:
         raise PlaceError(f"{change} changes nothing in {where}")
@@ -333,9 +333,9 @@ def _collect_bound(node: ast.AST) -> set[str]:
     return {node.id} if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) else set()
 
 
-def _edit_tree(tree: ast.Module, text: str, match: _Match, change: Change) -> tuple[int, int, str]:
+def _edit_tree(scope: Scope, text: str, match: _Match, change: Change) -> tuple[int, int, str]:
     """Change a tree; what is then to be written where: from which byte of the text, to which, and the new text."""
-    parents = {child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
+    parents = {child: node for node in ast.walk(scope) for child in ast.iter_child_nodes(node)}
     if isinstance(match.place, _Block):
         first, last = _locate(text, match.place.nodes)
         new: list[ast.stmt] = _fill_in(change.new, match.bound) if isinstance(change, Replace) else []

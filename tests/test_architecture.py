@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatch
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -201,10 +202,14 @@ class Module:
             return API
         return self.path.split("/")[0].removesuffix(".py")
 
-    def imports(self) -> Iterator[tuple[str, int]]:
+    def imports(self) -> tuple[tuple[str, int], ...]:
         """Every import wherever it stands: in functions, for type checkers only, by name at run time."""
-        dynamic = any(_is_dynamic_import(node) for node in ast.walk(self.tree))
-        for node in ast.walk(self.tree):
+        return _list_imports(self)
+
+    def find_imports(self) -> Iterator[tuple[str, int]]:
+        nodes = list(ast.walk(self.tree))
+        dynamic = any(_is_dynamic_import(node) for node in nodes)
+        for node in nodes:
             if isinstance(node, ast.Import):
                 yield from ((alias.name, node.lineno) for alias in node.names)
             elif isinstance(node, ast.ImportFrom):
@@ -212,7 +217,7 @@ class Module:
                 yield from ((f"{origin}.{alias.name}", node.lineno) for alias in node.names)
             elif dynamic and isinstance(node, ast.Constant) and isinstance(node.value, str):
                 yield from ((name, node.lineno) for name in self._module_names(node.value))
-        yield from self._through_pyarrow()
+        yield from self._through_pyarrow(nodes)
 
     def _origin(self, node: ast.ImportFrom) -> str:
         """The module that ``from … import`` names, dots resolved."""
@@ -229,18 +234,23 @@ class Module:
         elif re.fullmatch(r"dpsyn(\.\w+)+", text) or text.split(".")[0] in {*HOMES, *PICKLES}:
             yield text
 
-    def _through_pyarrow(self) -> Iterator[tuple[str, int]]:
+    def _through_pyarrow(self, nodes: list[ast.AST]) -> Iterator[tuple[str, int]]:
         """``pa.csv`` where ``pa`` is pyarrow."""
         names = {
             alias.asname or alias.name
-            for node in ast.walk(self.tree)
+            for node in nodes
             if isinstance(node, ast.Import)
             for alias in node.names
             if alias.name == "pyarrow"
         }
-        for node in ast.walk(self.tree):
+        for node in nodes:
             if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in names:
                 yield f"pyarrow.{node.attr}", node.lineno
+
+
+@cache  # many tests ask for the imports of the same files
+def _list_imports(module: Module) -> tuple[tuple[str, int], ...]:
+    return tuple(module.find_imports())
 
 
 def _is_dynamic_import(node: ast.AST) -> bool:
@@ -252,11 +262,15 @@ def _is_dynamic_import(node: ast.AST) -> bool:
 
 def modules_of(root: Path) -> list[Module]:
     """Every source file below a folder."""
-    found = []
-    for path in sorted(root.rglob("*.py")):
-        text = path.read_text(encoding="utf-8")
-        found.append(Module(path.relative_to(root).as_posix(), ast.parse(text), len(text.splitlines())))
-    return found
+    return [
+        _parse_module(path.relative_to(root).as_posix(), path.read_text(encoding="utf-8"))
+        for path in sorted(root.rglob("*.py"))
+    ]
+
+
+@cache
+def _parse_module(path: str, text: str) -> Module:
+    return Module(path, ast.parse(text), len(text.splitlines()))
 
 
 def breaches(root: Path) -> list[str]:

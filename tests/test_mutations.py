@@ -17,6 +17,13 @@ import dpsyn
 SOURCE = Path(dpsyn.__file__).parent
 NUMPY_NAMES = {"isin", "laplace"}
 """Attributes of numpy that new code uses although the source does not."""
+NAME_FIELDS: dict[type[ast.AST], str] = {
+    **dict.fromkeys((ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.alias, ast.ExceptHandler), "name"),
+    **dict.fromkeys((ast.arg, ast.keyword), "arg"),
+    ast.Attribute: "attr",
+    ast.Name: "id",
+}
+"""The field in which a node of source code holds a name."""
 
 
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: mutation.name)
@@ -32,8 +39,12 @@ def test_a_mutation_changes_one_definition_of_the_source(mutation: Mutation) -> 
 
 @lru_cache(maxsize=32)  # mutations of a file are near each other
 def statements(text: str) -> list[tuple[str, str]]:
-    """The statements of a module: what each defines, and all of it."""
-    return [(getattr(statement, "name", ""), ast.dump(statement)) for statement in ast.parse(text).body]
+    """The statements of a module: what each defines, and its text."""
+    lines = text.split("\n")
+    body = ast.parse(text).body
+    starts = [min([s.lineno, *(d.lineno for d in getattr(s, "decorator_list", ()))]) - 1 for s in body]
+    texts = ("\n".join(lines[start : s.end_lineno]) for start, s in zip(starts, body, strict=True))
+    return [(getattr(s, "name", ""), own) for s, own in zip(body, texts, strict=True)]
 
 
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: mutation.name)
@@ -48,11 +59,9 @@ def test_new_code_uses_only_existing_names(mutation: Mutation) -> None:
 
 @cache
 def source_names() -> frozenset[str]:
-    trees = [ast.parse(path.read_text("utf-8")) for path in SOURCE.rglob("*.py")]
-    fields = (field for tree in trees for node in ast.walk(tree) for field in ast.iter_fields(node))
-    return frozenset(
-        value for name, value in fields if name in ("attr", "arg", "name", "id") and isinstance(value, str)
-    )
+    nodes = (node for path in SOURCE.rglob("*.py") for node in ast.walk(ast.parse(path.read_text("utf-8"))))
+    named = ((node, NAME_FIELDS.get(type(node))) for node in nodes)
+    return frozenset(name for node, field in named if field and (name := getattr(node, field)))
 
 
 def test_names_are_unique() -> None:
