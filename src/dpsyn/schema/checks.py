@@ -194,11 +194,13 @@ def _check_rules_together(schema: Schema) -> None:
     """Refuse rules that no row can satisfy, alone or together, and totals that contradict each other."""
     model = compile_constraints(schema)
     for indices, rules in model.components():
-        for rule in rules:
-            if find_satisfying_row([rule], model.sizes) is None:
-                path: ErrorPath = ("rules", rule.number - 1)
-                raise SchemaError("no row can satisfy this rule: it contradicts the domains of its attributes", path)
-        if not isinstance(find_satisfying_row(rules, model.sizes), SatisfyingRow):
+        if not isinstance(find_satisfying_row(rules, model.sizes), SatisfyingRow):  # else each of them has a row, too
+            for rule in rules:
+                if find_satisfying_row([rule], model.sizes) is None:
+                    path: ErrorPath = ("rules", rule.number - 1)
+                    raise SchemaError(
+                        "no row can satisfy this rule: it contradicts the domains of its attributes", path
+                    )
             last, found = next(
                 (last, found)
                 for last in range(1, len(rules) + 1)
