@@ -250,8 +250,14 @@ def valid(folder: Path, objects: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-QUICK = {"forecast": {"epsilon": 1.0, "rows": 20}}
-"""Arguments whose default takes long."""
+SMALL_SCHEMA = dpsyn.Schema(attributes=(dpsyn.Integer(name="age", low=0, high=104), dpsyn.Boolean(name="employed")))
+SMALL_TABLE = people(rows=50).select(["age", "employed"])
+
+QUICK: dict[str, dict[str, Any]] = {
+    "forecast": {"schema": SMALL_SCHEMA, "epsilon": 1.0, "rows": 20},
+    "choose": {"schema": SMALL_SCHEMA, "data": SMALL_TABLE},
+}
+"""Arguments with which a function that releases something takes less time."""
 
 
 TEXTS = {
