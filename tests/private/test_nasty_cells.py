@@ -251,13 +251,20 @@ def neighbors(build: Callable[[Any, Path], Any], cells: Sequence[Any], folder: P
         yield cell, data
 
 
+SAME_READER = ("compressed CSV", "Parquet")
+"""Files that are read as others are, CSV and tables of Arrow, once they are open: some of the cells are enough."""
+
 WAYS = {
-    **{way: (build, TEXTS) for way, build in FROM_TEXT.items()},
+    **{way: (build, TEXTS[::4] if way in SAME_READER else TEXTS) for way, build in FROM_TEXT.items()},
     **{way: (build, OBJECTS) for way, build in FROM_OBJECTS.items()},
 }
 
-MIN_TABLES = {"polars": 5, "Arrow": 1, "Parquet of pandas": 5, "DuckDB of Arrow": 1}
-"""The least number of tables of a way; these libraries refuse most mixtures of types."""
+MIN_TABLES = {
+    **dict.fromkeys(SAME_READER, 9),
+    **dict.fromkeys(("polars", "Parquet of pandas"), 5),  # these libraries refuse most mixtures of types
+    **dict.fromkeys(("Arrow", "DuckDB of Arrow"), 1),
+}
+"""The least number of tables of a way where it is not nearly all."""
 
 WARDS = CODEC.names.index("wards")
 """The axis of a column whose leading zeros some libraries drop."""
@@ -297,8 +304,9 @@ def test_one_nasty_row_changes_neither_the_outcome_nor_the_words_nor_other_rows(
     assert count >= MIN_TABLES.get(way, 35)
 
 
-@pytest.mark.parametrize("way", ["CSV", "CSV that never quotes", "pandas from CSV", "polars from CSV", "DuckDB"])
+@pytest.mark.parametrize("way", ["CSV", "pandas from CSV", "DuckDB"])
 def test_a_release_happens_in_the_same_words_whatever_one_row_holds(tmp_path: Path, way: str) -> None:
+    """A file, a frame and a database: other ways differ in how cells are read, which the test above compares."""
     cells = [USUAL, "", "x", "1.5", "9" * 5000, '"', "2020-02-30"]
 
     outcomes = [release(data) for _, data in neighbors(FROM_TEXT[way], cells, tmp_path)]
