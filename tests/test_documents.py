@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import ast
 import doctest
+import fcntl
 import importlib
 import inspect
 import json
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from collections import Counter
@@ -88,22 +90,54 @@ def test_the_examples_of_a_page_run(page: str, tmp_path: Path, monkeypatch: pyte
     exec(code, {"__name__": "__main__"})
 
 
-@pytest.mark.check
-def test_the_commands_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
-    """Those of the README as programs; then those of the pages, in the folder that the README's left behind."""
+@pytest.fixture(scope="module")
+def readme_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder in which the README's commands ran, as programs: once, also where several processes run the tests."""
+    base = tmp_path_factory.getbasetemp()
+    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    done = shared / "readme"
+    with (shared / "readme.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not done.exists():
+            folder = tmp_path_factory.mktemp("readme")
+            run_programs(README, folder)
+            shutil.copytree(folder, done)
+    return done
+
+
+def run_programs(text: str, folder: Path) -> None:
+    """Run the commands of a page as programs; each must succeed without a warning."""
     programs = {"dpsyn": [sys.executable, "-m", "dpsyn"], "cp": ["cp"]}
-    commands = [command for command in find_commands(README) if command[0] in programs]
+    commands = [command for command in find_commands(text) if command[0] in programs]
     for command in commands:
         words = [*programs[command[0]], *command[1:]]
-        done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
+        done = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)
 
         assert (done.returncode, find_messages(done.stderr)) == (0, []), command
     assert len(commands) >= 10
 
-    monkeypatch.chdir(tmp_path)
-    for page in TEXTS:
-        if page not in ("README.md", "tutorial.md"):
-            run_commands(page, capfd)
+
+@pytest.mark.check
+def test_the_commands_of_the_readme_run(readme_folder: Path) -> None:
+    assert dpsyn.Synopsis.load(readme_folder / "people.dpsyn").rows > 0
+    assert (readme_folder / "release").is_dir()
+
+
+@pytest.mark.check
+@pytest.mark.parametrize(
+    "page",
+    [name for name, text in TEXTS.items() if name not in ("README.md", "tutorial.md") and find_commands(text)],
+)
+def test_the_commands_of_a_page_run(
+    page: str,
+    readme_folder: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    """In a copy of the folder that the README's commands left behind: no page needs another one."""
+    monkeypatch.chdir(shutil.copytree(readme_folder, tmp_path / "folder"))
+    run_commands(page, capfd)
 
 
 def run_commands(page: str, capfd: pytest.CaptureFixture[str]) -> None:
