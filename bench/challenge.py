@@ -201,6 +201,7 @@ def run_system(system: System, table: Coded | Typed, epsilon: float, work: Path,
     if done.returncode or not output.exists():
         raise RuntimeError(f"failed: {last_line(done.stderr)}")
     codes = pd.read_csv(output)[list(table.sizes)]
+    codes = codes.fillna(codes.mode().iloc[0])  # OpenDP counts what is in no key, too, and noise makes rows of it
     return table.decode(codes.clip(lower=0, upper=pd.Series(table.sizes) - 1, axis=1))
 
 
