@@ -287,17 +287,21 @@ def report(chosen: argparse.Namespace) -> None:
     figures = ("tvd1", "tvd2", "tvd3", "nist_density", "nist_range", "auc", "spearman", "score", "cpu")
     print("| table | ε | system | releases | " + " | ".join(figures) + " |")
     print("|---" * (4 + len(figures)) + "|")
+    reasons: set[str] = set()
     for (table, epsilon), systems in sorted(groups.items()):
         done = {name: [line for line in lines if line["status"] == "done"] for name, lines in systems.items()}
         best = min((mean(line["tvd2"] for line in lines) for lines in done.values() if lines), default=None)
         for name, lines in systems.items():
             if not done[name]:
-                print(f"| {table} | {epsilon:g} | {name} | 0 | {lines[-1]['status']} |" + " |" * (len(figures) - 1))
+                status, _, reason = lines[-1]["status"].partition(": ")
+                print(f"| {table} | {epsilon:g} | {name} | 0 | {status} |" + " |" * (len(figures) - 1))
+                reasons |= {f"- {name}, {table}: {reason}"} if reason else set()
                 continue
             cells = [format_mean([line[f] for line in done[name] if f in line]) for f in figures]
             if mean(line["tvd2"] for line in done[name]) == best:
                 cells[1] = f"**{cells[1]}**"
             print(f"| {table} | {epsilon:g} | {name} | {len(done[name])} | " + " | ".join(cells) + " |")
+    print("\n" + "\n".join(sorted(reasons)))
     if chosen.plot:
         draw(groups, chosen.plot)
 
