@@ -240,11 +240,11 @@ def describe_table(text: str, changes: Mapping[str, Any]) -> str:
 
 def draft_digest(fields: Mapping[str, Any]) -> str:
     """A digest of what an entry states, without marks such as its reason; shortened, as it is to notice edits only."""
-    return hashlib.sha256(_canonical(_stated(fields)).encode()).hexdigest()[:8]
+    return hashlib.sha256(_canonical(_drop_marks(fields)).encode()).hexdigest()[:8]
 
 
-def _stated(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """What an entry states, without its marks."""
+def _drop_marks(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of an entry, without its marks."""
     return {key: value for key, value in fields.items() if key not in _MARKS}
 
 
@@ -416,7 +416,7 @@ class _Document:
     def draft_entry(self, group: Sequence[yaml_io.YamlPath]) -> DraftEntry:
         """The entry that a group of columns shares."""
         entry = self.value_at(group[0])
-        fields = _stated(entry)
+        fields = _drop_marks(entry)
         return DraftEntry(
             title=title_of(group[0]),
             names=tuple(title_of(path) for path in group),
@@ -435,7 +435,7 @@ class _Document:
         paths = [path for paths in self._sharers.values() for path in paths]
         entries = {path: self.value_at(path) for path in paths if isinstance(self.value_at(path), dict)}
         return {
-            path: _canonical([path[0] if path[0] == "rules" else path, _stated(entry), entry.get("drafted")])
+            path: _canonical([path[0] if path[0] == "rules" else path, _drop_marks(entry), entry.get("drafted")])
             for path, entry in entries.items()
             if entry.get("provenance") == "approved"
         }
