@@ -26,7 +26,7 @@ from dpsyn.errors import UserError, quote_argument
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepDecay:
-    """Step decay: α = α₀·k^⌊t/s⌋ in round t. PrivSyn found it best in all settings; docs/how-to/rows.md not.
+    """Step decay: α = α₀·k^⌊t/s⌋ in round t. Best in all settings of PrivSyn, but not in docs/how-to/rows.md.
 
     Attributes:
         factor: k, by which α is multiplied at each step; 0.84 in the paper. Steps become smaller, because each table
