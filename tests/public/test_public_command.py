@@ -71,7 +71,7 @@ def test_the_private_table_itself_is_no_public_data(folder: Path, run: Run) -> N
     )
 
     assert code == 2
-    assert "is given twice" in output
+    assert "the public rows are the private table itself" in output
 
 
 def test_the_private_table_is_refused_in_python_too(folder: Path) -> None:

@@ -195,9 +195,9 @@ def refuse_collisions(outputs: Mapping[str, object], inputs: Mapping[str, object
             continue
         _require_possible_path(str(given))
         path = os.path.realpath(str(given))
-        if path in roles:
+        if path in roles and role in outputs:
             raise OutputError(f"{given} is given twice, as {roles[path]} and as {role}; give another name")
-        roles[path] = role
+        roles.setdefault(path, role)
         if role in outputs and _would_be_read(inputs.get("data"), path, output.is_folder(str(given))):
             raise OutputError(
                 f"the output {given} lies where the input {inputs.get('data')} is read from, so the next run would "
